@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import shutil
 import subprocess
 import sys
 import warnings
@@ -239,6 +240,7 @@ def test_the_whole_store_opens_while_it_grows_and_shows_what_is_published(frames
         xarray.open_datatree(frames.path) as tree,
     ):
         assert tree["w0"].sizes[FRAME] == 6
+    shutil.copytree(frames.path / "w1", frames.path / "w1.bak")
     assert frames.walkers() == ["w0", "w1"]
 
 
