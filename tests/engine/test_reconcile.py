@@ -116,7 +116,8 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
     frames = stored(tmp_path / "frames", 3, partial)
     recorder = heard(tmp_path, story(3, partial)[:known])
     state = recorder.state
-    reconcile(recorder, frames, keep=keep, cause="the test")
+    told = sum(walker.frames for walker in state.walkers.values())
+    assert reconcile(recorder, frames, keep=keep, cause="the test") == 3 * ROWS + partial - told
     recorder.journal.close()
 
     kept = partial if keep else 0

@@ -13,7 +13,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.rules import every
 from steersman.stages.workflow import Workflow
-from steersman.steering import budget
+from steersman.steering import Progress, StopRule, budget
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
@@ -42,6 +42,24 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "every")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+class Nameless(StopRule):
+    def met(self, progress: Progress) -> str | None:
+        return None
+
+
+class Late(StopRule):
+    def reason(self, progress: Progress) -> str | None:
+        return "done" if progress.metrics["x"][-1] > 1 else None
+
+
+@pytest.mark.parametrize("rule", [Nameless(), Late(), budget(frames=5) | Late()], ids=lambda rule: type(rule).__name__)
+def test_a_rule_that_fails_when_it_is_first_asked_is_refused_before_a_run(rule: StopRule) -> None:
+    workflow = Workflow("rules", Values, stop=rule)
+    with pytest.raises(BadValue) as refused:
+        loading.check_rules(workflow, Values())
+    assert refused.value.name == "stop"
 
 
 @pytest.mark.parametrize("unit", ["1", "tau", "picosecs", ""])

@@ -10,7 +10,7 @@ from steersman.journal.records import End
 from steersman.journal.state import State
 from steersman.steering import StopRule
 from steersman.system.calls import called
-from steersman.system.errors import told
+from steersman.system.errors import place, told
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
@@ -26,7 +26,7 @@ def met(state: State, rule: StopRule, now: float) -> End | None:
     try:
         reason = called(rule.reason, progress)
     except Exception as error:  # a user's rule may raise anything
-        return _failed(f"the stop rule failed: {told(error)}")
+        return _failed(f"the stop rule failed: {told(error)}{place(error)}")
     if not reason:
         return None
     if getattr(rule, "met", lambda _: rule)(progress).goal:

@@ -31,14 +31,14 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
     for number in sorted(map(number_of, frames.walkers())):
         if number not in state.walkers:  # the end of the journal was lost with the machine
             recorder.record(Hired(walker=number, slot=0))
-    before = state.frames
+    before = sum(walker.frames for walker in state.walkers.values())  # those that count may become fewer
     catch_up(recorder, frames)
     for walker in list(state.walkers.values()):
         if walker.alive:
             recorder.record(Lost(walker=walker.number, cause=cause, keep=keep))
         if frames.own(walker.name):  # one that was taken for dead may have gone on
             finish(frames.path / walker.name)
-    return state.frames - before
+    return sum(walker.frames for walker in state.walkers.values()) - before
 
 
 def catch_up(recorder: Recorder, frames: Frames) -> None:

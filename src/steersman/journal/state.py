@@ -247,7 +247,7 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
-        self.unsound |= {each for each in (("model", record.model), ("bias", record.bias)) if each[1] is not None}
+        self.unsound |= {(what, n) for what, n in (("model", record.model), ("bias", record.bias)) if n is not None}
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:

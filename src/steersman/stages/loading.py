@@ -25,9 +25,10 @@ from steersman.stages.kinds import KINDS
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
-from steersman.steering import SECONDS, StopRule
+from steersman.steering import SECONDS, Progress, StopRule
 from steersman.system import plain
-from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told
+from steersman.system.calls import called
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, place, told
 
 V = TypeVar("V")
 SHIPPED = Path(steersman.workflows.__file__).parent
@@ -253,6 +254,12 @@ def check_stop(workflow: Workflow, stop: StopRule) -> None:
     for name in stop.needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
+    for ask in (stop.reason, stop.share, stop.room):
+        try:
+            called(ask, Progress())
+        except Exception as error:  # a user's rule may raise anything
+            problem = f"asked before there is a frame, it fails in {ask.__name__}: {told(error)}{place(error)}"
+            raise BadValue("stop", type(stop).__name__, problem) from None
 
 
 def _written(rule: object) -> str:

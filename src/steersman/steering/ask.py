@@ -37,7 +37,7 @@ class Ask(Policy):
     Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
     driver is killed, and the same scores and seed give the same members. The first are drawn evenly where a generator
     suggests nothing before it was told a result. A member counts when its segment has ended,
-    by the scores of its last frame; results that are not finite, and what is held out, are not told.
+    by the scores of its last frame; results that are not finite are not told.
 
     Args:
         vocs: names of variables, constants, objectives, constraints and observables.
@@ -103,8 +103,7 @@ class Ask(Policy):
         if not scores.values:
             return []
         names = list(self.needs)
-        kept = scores.ends & ~scores.held_out if len(scores.held_out) else scores.ends
-        rows = [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[kept].tolist()]
+        rows = [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[scores.ends].tolist()]
         return [row for row in rows if all(map(math.isfinite, row.values()))]
 
     def _table(self, scores: Scores, names: list[str]) -> np.ndarray:

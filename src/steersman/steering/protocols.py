@@ -253,7 +253,8 @@ class StopRule:
         return False
 
     def reason(self, progress: Progress) -> str | None:
-        raise NotImplementedError
+        """Why the run is to end now; None: it goes on."""
+        raise NotImplementedError(f"{type(self).__name__} has no method reason(self, progress)")
 
     def share(self, progress: Progress) -> float:
         """Share of the way to the end, 0 to 1; 0 when it is not known."""

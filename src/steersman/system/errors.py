@@ -13,8 +13,10 @@ EngineError               anything that Steersman reports: the base of every roo
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import dataclass_transform
 
 
@@ -43,6 +45,12 @@ def told(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception as failed:
         return f"{type(error).__name__} (its text cannot be made: {type(failed).__name__})"
+
+
+def place(error: BaseException) -> str:
+    """Where it was raised: ` (workflow.py, line 12)`."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return f" ({Path(last[0].filename).name}, line {last[0].lineno})" if last else ""
 
 
 class DamagedFile(EngineError):
