@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from steersman.system.errors import BadInput, EngineError
 
 
@@ -196,3 +198,10 @@ def edges_of(multiple: int, shape: Sequence[int]) -> None:
     """Raises UnusableData: images (..., H, W) are not once, twice, ... this many pixels along each edge."""
     if any(edge % multiple for edge in shape[-2:]):
         raise UnusableData(tuple(shape), f"edges of images are to be multiples of {multiple} pixels for this network")
+
+
+def real(data: np.ndarray) -> np.ndarray:
+    """The same. Raises UnusableData: complex numbers, of which half would be lost."""
+    if np.iscomplexobj(data):
+        raise UnusableData(np.shape(data), "complex numbers: give real and imaginary part, as data.view(float)")
+    return data

@@ -84,7 +84,7 @@ class Committee(Members):
         """Fit to images and their classes; on a GPU where there is one.
 
         Args:
-            images: (n, C, H, W) float.
+            images: (n, C, H, W) float, of mean 0 and spread 1, more or less: they are taken as they are.
             labels: (n,) int, 0 to classes - 1; of pixels (n, H, W).
             members, network, width: of the committee.
             weights: (classes,) of the classes in the loss; None: 1 each.

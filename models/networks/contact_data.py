@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnusableData, real
 
 
 def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
@@ -18,7 +18,7 @@ def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
     Returns: (n, R, R) uint8, or float32 when they were float.
     Raises: UnusableData: no maps, maps that are not square or not of this size, or values outside 0..1.
     """
-    maps = np.ascontiguousarray(contacts)
+    maps = np.ascontiguousarray(real(contacts))
     _check_shape(maps.shape, size)
     if maps.dtype == np.bool_:
         return _shared(maps.view(np.uint8))

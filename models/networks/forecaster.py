@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnfitLaw, UnusableData, at_least
+from steersman.models.errors import UnfitLaw, UnusableData, at_least, real
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.scale import spread
@@ -149,7 +149,7 @@ class Forecaster(Model):
             TooSmall: nothing is unrolled.
         """
         at_least(1, unrolled=unrolled)
-        x = np.asarray(runs, dtype=np.float32)
+        x = np.asarray(real(runs), dtype=np.float32)
         cls.check(x, unrolled)
         with seeded(seed):
             model = cls(x.shape[2], x.shape[3], **network)

@@ -63,7 +63,7 @@ class ImageRegressors(Members):
         direction along their axes.
 
         Args:
-            images: (n, C, H, W) float, 64 pixels or more along each edge.
+            images: (n, C, H, W) float, near 1 in size, 64 pixels or more along each edge.
             targets: (n, S, S) float, near 1 in size.
             members, width: of the committee.
             init: a fitted committee to go on from, left as it is; when its architecture differs the fit begins anew.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import device
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnusableData, real
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 
@@ -50,6 +50,7 @@ class Members(Model):
     @torch.no_grad()
     def predicted(self, samples: np.ndarray) -> Tensor:
         """What each member says, (n, M, ...) float32, of samples (n, ...)."""
+        real(samples)
         parts = (torch.from_numpy(samples[i : i + BATCH].astype(np.float32)) for i in range(0, len(samples), BATCH))
         return torch.cat([self(part.to(self.device)).transpose(0, 1).cpu() for part in parts])
 
@@ -76,6 +77,7 @@ def fitted(
     """
     if len(samples) != len(targets) or not len(samples):
         raise UnusableData(samples.shape, f"there is one sample, at least, for each of {len(targets)} targets")
+    real(samples), real(targets)
     if not (np.isfinite(samples).all() and np.isfinite(targets).all()):
         raise UnusableData(samples.shape, "samples and targets are finite numbers")
     with seeded(seed):

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import UnusableData, at_least, real
 from steersman.models.model import Model
 
 ROWS = 4096  # in float64 at a time
@@ -71,7 +71,7 @@ class PCA(Model):
 def _rows(data: np.ndarray) -> np.ndarray:
     """Flatten (n, ...) to (n, numbers)."""
     shape = np.shape(data)
-    x = np.asarray(data).reshape(shape[0], prod(shape[1:]))
+    x = np.asarray(real(data)).reshape(shape[0], prod(shape[1:]))
     if not np.isfinite(x).all():
         raise UnusableData(shape, "principal components need finite numbers")
     return x

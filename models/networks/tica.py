@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import UnusableData, at_least, real
 from steersman.models.model import Model
 
 NOTHING = 1e-9  # of the largest variance: a coordinate that says what another one says
@@ -67,10 +67,10 @@ class TICA(Model):
 def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
     """Flatten (n, ...) to (n, numbers) float64.
 
-    Raises: UnusableData: rows of another size, or values that are not finite.
+    Raises: UnusableData: rows of another size, or values that are complex, or not finite.
     """
     shape = np.shape(data)
-    x = np.asarray(data, np.float64).reshape(shape[0], prod(shape[1:]))
+    x = np.asarray(real(data), np.float64).reshape(shape[0], prod(shape[1:]))
     if size is not None and x.shape[1] != size:
         raise UnusableData(shape, f"the model was built for rows of {size} numbers")
     if not np.isfinite(x).all():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import UnusableData, at_least, real
 from steersman.models.fitting.fit import Record
 from steersman.models.networks.members import Members, fitted
 from steersman.models.networks.scale import spread
@@ -88,7 +88,7 @@ class Vectors(Members):
         )  # fmt: skip
 
     def _scaled(self, vectors: np.ndarray, targets: np.ndarray) -> Self:
-        for name, samples in (("inputs", vectors), ("targets", targets)) if len(vectors) else ():
+        for name, samples in (("inputs", real(vectors)), ("targets", real(targets))) if len(vectors) else ():
             found = spread(samples)
             getattr(self, f"{name}_mean").copy_(torch.from_numpy(samples.mean(0, dtype=np.float64)))
             getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(found > 0, found, 1.0)))
@@ -113,7 +113,7 @@ class Vectors(Members):
     @torch.no_grad()
     def estimates(self, vectors: np.ndarray) -> np.ndarray:
         """(n, M, T) float64 that each member says of vectors (n, F)."""
-        numbers = torch.from_numpy(np.ascontiguousarray(vectors, np.float64))
+        numbers = torch.from_numpy(np.ascontiguousarray(real(vectors), np.float64))
         return self.values(numbers.to(self.device)).transpose(0, 1).cpu().numpy()
 
 

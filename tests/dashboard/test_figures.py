@@ -332,7 +332,9 @@ def test_settings_of_a_workflow_file_do_not_cost_the_report_its_figures() -> Non
 
 def test_a_policy_keeps_its_colour() -> None:
     assert style.policy_colour("Novelty") != style.policy_colour("LocalOutlierFactor")
-    assert style.policy_colour("MyOwn") == style.policy_colour("MyOwn")
+    for run in (["Edge", "Novelty"], ["Novelty", "Edge", "Wide"], ["LocalOutlierFactor", "Edge", "Wide", "continue"]):
+        assert len({style.policy_colour(policy, run) for policy in run}) == len(run)
+        assert style.policy_colour("Edge", run) == style.policy_colour("Edge", run[::-1])
     assert style.words("LocalOutlierFactor") == "local outlier factor"
 
 

@@ -253,10 +253,11 @@ def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:
     state = watched.history.state
     (came,) = (model.fit.t for model in state.models if model.accepted and model.fit)
     values = np.array([(came + moment, value) for moment, value in ((-1000, 10), (-500, 20), (300, 25), (400, 50))])
-    assert "rose by 150 % in the last 10 minutes, in which the model changed." in overview._rise(
-        "coverage", values, came + 420, state
-    )
-    assert "rose by 100 % in the last minute." in overview._rise("coverage", values[1:], came + 420, state)
+    asked = [(of, alive) for of in (values, values[1:]) for alive in (True, False)]
+    said = [overview._rise("coverage", of, came + 420, state, alive=alive) for of, alive in asked]
+    assert "rose by 150 % in the last 10 minutes, in which the model changed." in said[0]
+    assert "rose by 150 % in its last 10 minutes" in said[1]
+    assert "rose by 100 % in the last minute." in said[2]
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -150,10 +150,10 @@ def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look,
         look.page.emulate_media(color_scheme="light")
         page = look.open(served)
         page.wait_for_url("**/run/*/")  # the page of one run lies there
-        of = "async names => { const page = await import('steersman/colours.js'); return names.map(page.ofPolicy); }"
-        assert page.evaluate(of, [*style.POLICY_COLOURS, *others]) == [
-            style.policy_colour(name) for name in (*style.POLICY_COLOURS, *others)
-        ]
+        load = "async names => { const page = await import('steersman/colours.js');"
+        of = f"{load} return names.map((name) => page.ofPolicy(name, names)); }}"
+        for names in ([*style.POLICY_COLOURS, *others], others, ["Edge", "Novelty", "Between"]):
+            assert page.evaluate(of, names) == [style.policy_colour(name, names) for name in names]
     kept = {style.policy_colour(name) for name in others} & {style.ORANGE, style.SKY, style.VERMILION}
     assert not kept, "of starts at random, of plain sampling, and of what failed"
     look.check()

@@ -12,13 +12,15 @@ import yaml
 
 from steersman.calls.start import describe
 from steersman.dashboard import figures, page, report, style, tables
+from steersman.dashboard.live import gallery, stages
+from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.executors.site import Site
-from steersman.journal import file
+from steersman.journal import file, run_directory
 from steersman.journal.errors import BadDirectory
 from steersman.journal.file import Journal
-from steersman.journal.records import Note
+from steersman.journal.records import Note, Run, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import trust
 
@@ -230,6 +232,20 @@ def test_of_a_site_is_shown_what_is_special_about_it(tmp_path: Path) -> None:
         directory = RunDirectory(tmp_path)
         directory.settings_file.write_text(yaml.safe_dump({"params": {}, "site": site}, sort_keys=False))
         assert tables.parameters(History(directory, read=False)) == [("site", shown)]
+
+
+def test_of_a_parameter_that_was_changed_is_shown_what_it_was_at_the_beginning(tmp_path: Path) -> None:
+    """On the page, in the list of runs and in the report: frames of before were made with that."""
+    directory = run_directory.create(tmp_path, "run", tmp_path / "run")
+    directory.settings_file.write_text(yaml.safe_dump({"params": {"m": 3.0, "n": 1}, "site": {"name": "ours"}}))
+    story = Run(workflow="w", seed=0), Tell(id="1", who="me", verb="set", text="m=3.5", settings={"m": 3.5})
+    journal = Journal(directory.journal)
+    journal.append(*story)
+    journal.close()
+    history, words = History(directory), {"m": "3.5 (at the beginning 3.0)", "n": "1"}
+    assert stages.settings(Watched.of(history))["params"] == words
+    assert gallery.line(directory)["params"] == words
+    assert set(tables.parameters(history)) >= set(words.items())
 
 
 def test_errors_survive_pickle() -> None:

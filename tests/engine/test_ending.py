@@ -61,6 +61,20 @@ def test_failures_in_a_row_end_a_run_unless_a_segment_has_ended_well(first: str,
     assert (ending.failed(State(story), FRAMES, 1, 1, {}, Path("errors")) is not None) == ends
 
 
+@pytest.mark.parametrize(("failures", "lasts", "ends"), [(179, False, False), (180, False, True), (300, True, False)])
+def test_a_run_ends_in_which_nothing_ends_well_any_more(failures: int, lasts: bool, ends: bool) -> None:
+    """A licence server is gone, say; but not while another segment lasts, nor before it is tried in a new session."""
+    story: list[Record] = [Hired(t=1.0, walker=0, slot=0), Hired(t=1.0, walker=1, slot=1)]
+    story += [Began(t=2.0, walker=1, segment=0, start=0, first_row=0)] if lasts else []
+    for number, how in enumerate(["finished", *["failed"] * failures]):
+        made: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number}
+        story += [Began(t=3.0, **made), Ended(t=4.0, **made, end_row=number + 1, how=how)]
+    state = State(story)
+    assert (ending.failed(state, FRAMES, 2, 1, {}, Path("errors")) is not None) == ends
+    state.apply(Session(t=5.0, host="here", pid=1))
+    assert ending.failed(state, FRAMES, 2, 1, {}, Path("errors")) is None
+
+
 @pytest.mark.parametrize(("simulated", "ends"), [(0.0, True), (0.5, False)])
 def test_a_budget_of_simulated_time_without_a_time_ends_the_run(simulated: float, ends: bool) -> None:
     """It would never be spent; a budget of frames is."""

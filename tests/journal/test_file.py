@@ -296,3 +296,18 @@ def test_setting_the_clock_moves_no_time_of_a_journal(tmp_path: Path, monkeypatc
     before = journal.append(Note(text="before"))[0].t
     monkeypatch.setattr(time, "time", lambda: before + 3600.0)
     assert 0 <= journal.append(Note(text="after"))[0].t - before < 60
+
+
+def test_a_session_that_begins_before_the_last_one_ended_goes_on_from_there(tmp_path: Path) -> None:
+    """The machine's time was set back by an hour between the two: the order of times is that of the records."""
+    path = tmp_path / "journal.jsonl"
+    first = Journal(path, clock=iter([5000.0, 5000.0, 5007.0]).__next__)
+    first.append(Note(text="one"))
+    first.append(Note(text="two"))
+    first.close()
+    second = Journal(path, clock=iter([1400.0, 1400.0, 1402.5]).__next__)
+    assert second.behind_s == 3607.0
+    second.append(Note(text="three"))
+    second.append(Note(text="four"))
+    second.close()
+    assert [record.t for record in read(path)] == [5000.0, 5007.0, 5007.0, 5009.5]

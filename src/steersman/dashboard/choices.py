@@ -38,8 +38,8 @@ def shares_of_policies(axes: Axes, history: History) -> None:
     for policy in history.policies:
         share = 100 * np.histogram(moments[policies == policy], edges)[0] / total
         axes.bar(
-            edges[:-1], share, np.diff(edges), below, align="edge", linewidth=0.4, color=style.policy_colour(policy),
-            label=style.words(policy), edgecolor=style.policy_colour(policy),
+            edges[:-1], share, np.diff(edges), below, align="edge", linewidth=0.4, label=style.words(policy),
+            color=(colour := style.policy_colour(policy, history.policies)), edgecolor=colour,
         )  # fmt: skip
         below += share
     axes.set(ylabel="starts chosen by (%)", ylim=(0, 100), xlim=(0, history.clock.progress(history.state.now)))

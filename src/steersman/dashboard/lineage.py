@@ -34,14 +34,14 @@ def tree(axes: Axes, history: History, kept: np.ndarray) -> None:
     children = kept[segments.parent[kept] >= 0]
     parents = segments.parent[children]
     branches = np.stack([x[parents], y[parents], x[parents], y[children], x[children], y[children]], axis=1)
-    colours = [style.policy_colour(policy) for policy in segments.policy[children]]
+    colours = [style.policy_colour(policy, history.policies) for policy in segments.policy[children]]
     lines = LineCollection(list(branches.reshape(-1, 3, 2)), colors=colours, linewidths=0.7, rasterized=len(kept) > 300)
     axes.add_collection(lines)
     for policy in dict.fromkeys(segments.policy[kept]):
         mine = kept[segments.policy[kept] == policy]
         axes.scatter(
-            x[mine], y[mine], s=9, linewidths=0, color=style.policy_colour(policy), label=style.words(policy),
-            rasterized=len(kept) > 300, zorder=3,
+            x[mine], y[mine], s=9, linewidths=0, color=style.policy_colour(policy, history.policies),
+            label=style.words(policy), rasterized=len(kept) > 300, zorder=3,
         )  # fmt: skip
     axes.set(xlabel=f"{history.clock.progress_scale.label} at which a segment began", yticks=[])
     axes.spines["left"].set_visible(False)

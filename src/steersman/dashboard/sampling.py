@@ -83,8 +83,9 @@ def starts_by_policy(axes: Axes, history: History, scored: Scored, seen: Plane) 
     for policy, number in counts.most_common():
         mine = _some(np.flatnonzero(policies == policy), MOST_STARTS)
         axes.scatter(
-            x[mine], y[mine], label=f"{style.words(policy)} ({number:,})", color=style.policy_colour(policy),
-            marker=style.policy_marker(policy), s=16, linewidths=0.3, edgecolors="white", rasterized=len(mine) > 500,
+            x[mine], y[mine], label=f"{style.words(policy)} ({number:,})",
+            color=style.policy_colour(policy, history.policies), marker=style.policy_marker(policy), s=16,
+            linewidths=0.3, edgecolors="white", rasterized=len(mine) > 500,
         )  # fmt: skip
     style.legend_above(axes, ncols=2, title="segments were started from here, chosen by", alignment="left")
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])

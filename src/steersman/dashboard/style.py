@@ -63,9 +63,15 @@ def sheet(height: float, width: float = WIDTH) -> Figure:
     return figure
 
 
-def policy_colour(policy: str) -> str:
-    """Always the same colour for the same policy; a user's own policy gets one by its name."""
-    return POLICY_COLOURS.get(policy) or OTHER_COLOURS[sum(policy.encode()) % len(OTHER_COLOURS)]
+def policy_colour(policy: str, of: Sequence[str] = ()) -> str:
+    """Always the same colour for the same policy; a user's own gets one that no other of its run has, while some are
+    left."""
+    if known := POLICY_COLOURS.get(policy):
+        return known
+    taken = {POLICY_COLOURS.get(each) for each in of}
+    free = [each for each in OTHER_COLOURS if each not in taken] or OTHER_COLOURS
+    own = sorted({policy, *of} - POLICY_COLOURS.keys())
+    return free[own.index(policy) % len(free)]
 
 
 def policy_marker(policy: str) -> str:

@@ -104,7 +104,7 @@ def parameters(history: History) -> list[Row]:
     settings = history.settings()
     given: dict[str, Any] = {key: settings[key] for key in ("seed", "rounds", "source") if key in settings}
     chosen = ", ".join(f"{key}: {value}" for key, value in site(history).items())
-    return [(key, str(value)) for key, value in {**history.params, **given, "site": chosen}.items()]
+    return [(key, str(value)) for key, value in {**history.params_in_words, **given, "site": chosen}.items()]
 
 
 def site(history: History) -> dict[str, str]:

@@ -186,6 +186,16 @@ class History:
         """Parameters, with what people changed since; empty when they are not kept."""
         return dict(self.settings().get("params") or {})
 
+    @property
+    def params_in_words(self) -> dict[str, str]:
+        """The same as text, which says of each that was changed what it was at the beginning."""
+        began = self.directory.settings().get("params") or {} if self.state.settings else self.params
+        changed = {name for name, value in self.params.items() if name not in began or began[name] != value}
+        return {
+            name: f"{value} (at the beginning {began.get(name)})" if name in changed else f"{value}"
+            for name, value in self.params.items()
+        }
+
     def _on_start(self, record: records.Start) -> None:
         if record.policy not in self.policies:
             self.policies.append(record.policy)

@@ -188,7 +188,8 @@ def overview(
         ),
         model=state.model, training=_training(state), scored=state.scored, scored_with=state.scored_with,
         metrics={name: values[-1] for name, values in state.metrics.items()},
-        budget=_budget(state, rule, now), doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
+        budget=_budget(state, rule, now, alive=alive),
+        doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
         shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
         starting=_starting(state), failing=_failing(state),
         last_cause=state.last_cause, last_note=_last_note(state),
@@ -210,13 +211,13 @@ def _training(state: State) -> str:
     return f"model {state.training.version}" + (f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else "")
 
 
-def _budget(state: State, rule: StopRule | None, now: float) -> Budget:
+def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Budget:
     if rule is None:
         return Budget()
     progress, spent_s = state.progress(now), 3600 * state.hours(now)
     parts = tuple(_part(each, progress) for each in (rule.rules if isinstance(rule, AnyOf) else (rule,)))
     share = max(part.share for part in parts)
-    left_s = spent_s * (1 - share) / share if share >= 0.01 and not (state.end or state.paused) else None
+    left_s = spent_s * (1 - share) / share if share >= 0.01 and alive and not state.paused else None
     return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))
 
 

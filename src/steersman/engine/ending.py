@@ -13,7 +13,8 @@ from steersman.system.calls import called
 from steersman.system.errors import place, told
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
-UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
+UNTRIED = 30  # times as many until every slot and node has ended one, for a broken node may be the first to come; and
+# where some have ended well
 HALF = 0.5  # of a budget
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
@@ -98,6 +99,8 @@ def failed(
     ended_well = state.ended["finished"] + state.ended["stopped"]
     if not ended_well and state.failures_in_a_row >= enough:
         return _failed(f"every segment failed: {state.last_cause}; see {errors}")
+    if state.failures_in_a_row >= UNTRIED * max(FAILURES, 2 * slots) and not _some_last(state):
+        return _failed(f"{state.failures_in_a_row} segments in a row failed: {state.last_cause}; see {errors}")
     if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
         return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
@@ -121,6 +124,11 @@ def _tried(state: State, slots: int, nodes: float) -> bool:
     """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
     ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]
     return len({walker.slot for walker in ended}) >= slots and len({walker.node for walker in ended}) >= nodes
+
+
+def _some_last(state: State) -> bool:
+    """Whether a segment still runs that began before the others failed one after another."""
+    return any(each.alive and each.running and each.since < state.failing_since for each in state.walkers.values())
 
 
 def _failed(reason: str) -> End:

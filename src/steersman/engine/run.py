@@ -42,6 +42,7 @@ from steersman.steering import StopRule
 from steersman.system.files import replace_file, sync_folder, sync_tree
 
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
+CLOCK_S = 10.0  # by which clocks may differ
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
 
@@ -182,6 +183,10 @@ class Run(Driven):
             recorder.note(self.lock.took_over)
         if left_over:
             recorder.note(f"{left_over} processes of an earlier driver were still running; they were ended")
+        if (behind_s := recorder.journal.behind_s) > CLOCK_S:
+            recorder.note(
+                f"the clock of this machine is {behind_s:.0f} s behind the last record; times go on from that"
+            )
         if recorder.journal.repaired:
             recorder.note(f"the incomplete last record of the journal was removed: {recorder.journal.repaired[:80]!r}")
         if flaws := recorder.journal.flaws:

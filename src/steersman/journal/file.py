@@ -7,6 +7,7 @@ off when the journal is opened for writing again; a line in the middle that is n
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -80,6 +81,7 @@ class Journal:
     Attributes:
         repaired: the torn text that was cut off, or "".
         flaws: lines that were set aside.
+        behind_s: by how much the machine's time is before that of the last record.
     """
 
     def __init__(
@@ -88,12 +90,24 @@ class Journal:
         clock: Callable[[], float] | None = None,
         replay: Callable[[Record], object] = lambda _: None,
     ) -> None:
-        self.path, self.clock = Path(path), clock or steady_clock()
-        place, self.repaired = cut_torn_end(self.path, replay)
+        self.path, self._clock, self._latest = Path(path), clock or steady_clock(), -math.inf
+        place, self.repaired = cut_torn_end(self.path, self._knowing(replay))
+        self.behind_s = max(0.0, self._latest - self._clock())
         self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
         self._file, self._size = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), place.offset
         self._synced = -1
         sync_folder(self.path.parent)
+
+    def clock(self) -> float:
+        """Seconds since 1970, never before the last record: the machine's time may have been set back meanwhile."""
+        return self._clock() + self.behind_s
+
+    def _knowing(self, replay: Callable[[Record], object]) -> Callable[[Record], object]:
+        def knowing(record: Record) -> None:
+            self._latest = max(self._latest, record.t)
+            replay(record)
+
+        return knowing
 
     def append(self, *records: R) -> list[R]:
         """Write records and hand them to the operating system, so that they survive the death of this process.

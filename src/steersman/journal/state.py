@@ -64,7 +64,7 @@ class State(Standing):
 
     def _on_session(self, record: records.Session) -> None:
         self.sessions.append(record)
-        self.end = None
+        self.end, self.failures_in_a_row, self.frameless_in_a_row = None, 0, 0
 
     def _on_prepared(self, record: records.Prepared) -> None:
         self.prepared = record.sha256
@@ -214,6 +214,7 @@ class State(Standing):
             walker.simulated += segment.simulated
         walker.failures_in_a_row = walker.failures_in_a_row + 1 if failed else 0
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
+        self.failing_since = self.failing_since if self.failures_in_a_row > 1 else record.t
         self.frameless_in_a_row = self.frameless_in_a_row + 1 if record.end_row == record.first_row else 0
         self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if failed else 0
         self.last_cause = record.cause or self.last_cause
@@ -327,10 +328,8 @@ class State(Standing):
     def _on_tell(self, record: records.Tell) -> None:
         """A person said a word: who, when and what stand in the record."""
         match record.verb:
-            case "pause":
-                self.paused = record
-            case "continue":
-                self.paused = None
+            case "pause" | "continue":
+                self.paused = record if record.verb == "pause" else None
             case "stop":
                 self._stop(record)
             case "pin":

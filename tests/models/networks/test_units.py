@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.models import PCA, TICA, Autoencoder, DeepTICA, Vectors
+from steersman.models import CVAE, PCA, TICA, Autoencoder, Committee, DeepTICA, SphericalUNet, Vectors
+from steersman.models.errors import UnusableData
 from steersman.models.networks.scale import spread
 
 UNITS = [(1e-24, 0.0), (1e-3, 1e5), (1e12, -1e14)]  # J/T; total energies in eV, of which meV matter
@@ -77,3 +78,17 @@ def test_the_spread_is_that_of_numpy_but_for_the_last_digits() -> None:
     assert spread(data)[2] == 0
     assert (spread(data > 0) == (data > 0).std(0)).all()
     assert spread(np.full((5, 2), -7, np.int8)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        PCA.fit, Autoencoder.fit, lambda x: TICA.fit(x, pairs(20)), lambda x: DeepTICA.fit(x, pairs(20)),
+        lambda x: Vectors.fit(x, x[:, :1].real), lambda x: Vectors.fit(x.real, x[:, :1]),
+        lambda x: Committee.fit(x.reshape(20, 1, 2, 2), np.zeros(20, int), classes=2),
+        lambda x: SphericalUNet.fit(np.ones((2, 3, 1, 16, 32)) * x[0, 0]), lambda x: CVAE.fit(x.reshape(20, 2, 2)),
+    ],
+)  # fmt: skip
+def test_complex_numbers_are_refused_and_lose_no_half(fit: Callable[[np.ndarray], object]) -> None:
+    with pytest.raises(UnusableData):
+        fit(slow_and_fast(20) + 1j)

@@ -58,6 +58,8 @@ class Gallery:
 
     def get(self, key: str) -> Watched | None:
         self.looked = time.monotonic()
+        if key not in self._runs:  # it may have begun since somebody looked at the list
+            self._scan()
         return self._runs.get(key)
 
     @property
@@ -128,7 +130,7 @@ def line(directory: RunDirectory) -> dict[str, Any]:
     """What the list says of a run; its history is not kept."""
     try:
         history = History(directory)
-        seen, params = history.overview(), history.params
+        seen, params = history.overview(), history.params_in_words
     except (EngineError, OSError, ValueError, KeyError, TypeError) as error:
         return {"workflow": "", "status": "cannot be read", "trouble": f"{error!s:.300}", "params": {}}
     return {
@@ -142,5 +144,5 @@ def line(directory: RunDirectory) -> dict[str, Any]:
         "failed": seen.segments.get("failed", 0),
         "models": sum(bool(model.accepted) for model in seen.models),
         "metrics": seen.metrics,
-        "params": {name: str(value) for name, value in params.items()},
+        "params": params,
     }

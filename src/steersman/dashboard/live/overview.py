@@ -68,7 +68,7 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
     if found.models:  # else its workflow may train none
         yield _model(found)
     for name, values in list(history.metrics.items())[:MOST_NAMED]:
-        yield _rise(name, values, found.now, state)
+        yield _rise(name, values, found.now, state, alive=found.alive)
     if found.alive:
         yield _slots(found.doing)
     if failed := found.segments.get("failed"):
@@ -149,24 +149,25 @@ def _model(found: Overview) -> str:
     return f"No model was good enough{' yet' if found.alive else ''}."
 
 
-def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:
+def _rise(name: str, values: np.ndarray, now: float, state: State, *, alive: bool) -> str:
     """How a metric changed. A new model may change it at once, for then it is a metric of other scores."""
     moments, figures = values.T
     last = float(figures[-1])
     window = next((hours for hours in WINDOWS_H if 2 * 3600 * hours <= now - moments[0]), None)
     if window is None:
         return f"{name} is {last:.4g}."
+    the, ago = ("the", "ago") if alive else ("its", "before")
     since = max(0, int(np.searchsorted(moments, now - 3600 * window)) - 1)
     before = float(figures[since])
     if before == last or not np.isfinite([before, last]).all():
-        return f"{name} is {last:.4g}, as it was a{'n' if window == 1 else ''} {WORDS_H[window]} ago."
+        return f"{name} is {last:.4g}, as it was a{'n' if window == 1 else ''} {WORDS_H[window]} {ago}."
     change = (
         f"{abs(last / before - 1):.1%}".replace(".0%", "%").replace("%", " %")
         if before > 0
         else f"{abs(last - before):.3g}"
     )
     came = any(model.accepted and model.fit and model.fit.t > moments[since] for model in state.models)
-    how = f"{'rose' if last > before else 'fell'} by {change} in the last {WORDS_H[window]}"
+    how = f"{'rose' if last > before else 'fell'} by {change} in {the} last {WORDS_H[window]}"
     return f"{name} is {last:.4g}: it {how}{', in which the model changed' if came else ''}."
 
 

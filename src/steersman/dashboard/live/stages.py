@@ -38,8 +38,7 @@ def settings(watched: Watched) -> dict[str, Any]:
     versions = watched.directory.environment()
     packages = versions.pop("packages", {})
     return {
-        "params": {name: str(value) for name, value in watched.history.params.items()},
-        "changed": {name: str(value) for name, value in watched.history.state.settings.items()},
+        "params": watched.history.params_in_words,
         "site": tables.site(watched.history),
         "code": reading.text(watched.directory.workflow, watched.directory.path)[:MOST_CODE],
         "made_with": {name: str(value) for name, value in {**versions, **packages}.items() if value is not None},

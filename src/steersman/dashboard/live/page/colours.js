@@ -54,8 +54,15 @@ const RAMPS = {
 
 export const isDark = () => document.documentElement.dataset.theme === "dark";
 export const colour = (name) => (isDark() ? DARK : LIGHT)[name];
-export const ofPolicy = (name) =>
-  colour(POLICIES[name] ?? OTHERS[[...name].reduce((sum, c) => sum + c.charCodeAt(0), 0) % OTHERS.length]);
+// a user's own policy has a colour that no other of its run has, while there are some; as in style.py
+export const ofPolicy = (name, of = []) => {
+  if (POLICIES[name]) return colour(POLICIES[name]);
+  const taken = of.map((each) => POLICIES[each]);
+  const free = OTHERS.filter((each) => !taken.includes(each));
+  const own = [...new Set([name, ...of])].filter((each) => !POLICIES[each]).sort();
+  const among = free.length ? free : OTHERS;
+  return colour(among[own.indexOf(name) % among.length]);
+};
 export const ofNumber = (i) => colour(SEQUENCE[((i % SEQUENCE.length) + SEQUENCE.length) % SEQUENCE.length]);
 export const rampStops = () => RAMPS[isDark() ? "dark" : "light"];
 export const words = (name) =>

@@ -166,7 +166,7 @@ export class Lineage {
     for (const i of this.kept) {
       const p = s.parent[i];
       if (!this.y.has(p)) continue;
-      g.strokeStyle = ofPolicy(s.policies[s.policy[i]] ?? "?");
+      g.strokeStyle = ofPolicy(s.policies[s.policy[i]] ?? "?", s.policies);
       g.globalAlpha = 0.75;
       g.beginPath();
       g.moveTo(X(s.began[p]), Y(this.y.get(p)));
@@ -183,7 +183,7 @@ export class Lineage {
         y = Y(this.y.get(i)),
         how = s.how[s.ends[i]];
       this.places.push([x, y, i]);
-      g.fillStyle = ofPolicy(s.policies[s.policy[i]] ?? "?");
+      g.fillStyle = ofPolicy(s.policies[s.policy[i]] ?? "?", s.policies);
       g.beginPath();
       g.arc(x, y, dot, 0, 7);
       g.fill();
@@ -235,7 +235,7 @@ export class Lineage {
     );
     fill(
       this.legend,
-      s.policies.map((p) => el("span", {}, el("i", { style: { background: ofPolicy(p) } }), words(p))),
+      s.policies.map((p) => el("span", {}, el("i", { style: { background: ofPolicy(p, s.policies) } }), words(p))),
     );
     this.canvas.dataset.shown = this.kept.length;
   }

@@ -226,7 +226,7 @@ export class LatentMap {
     const { meta } = this.points;
     if (this._kind() === "amounts") return ramp();
     return Uint32Array.from({ length: 256 }, (_, i) =>
-      packed(meta.names.length ? ofPolicy(meta.names[i] ?? "?") : ofNumber(i)),
+      packed(meta.names.length ? ofPolicy(meta.names[i] ?? "?", meta.names) : ofNumber(i)),
     );
   }
 
@@ -469,7 +469,7 @@ export class LatentMap {
           el(
             "span",
             {},
-            el("i", { style: { background: meta.names.length ? ofPolicy(meta.names[v]) : ofNumber(v) } }),
+            el("i", { style: { background: meta.names.length ? ofPolicy(meta.names[v], meta.names) : ofNumber(v) } }),
             meta.names.length ? words(meta.names[v]) : String(v),
           ),
         ),

@@ -284,7 +284,7 @@ export class Slots {
       return (i) => all[s.model[i] & 255];
     }
     const all = Array.from({ length: 256 }, (_, p) =>
-        packed(p < s.policies.length ? ofPolicy(s.policies[p]) : colour("grey")),
+        packed(p < s.policies.length ? ofPolicy(s.policies[p], s.policies) : colour("grey")),
       ),
       failed = packed(colour("red")),
       lost = packed(colour("ink"));
@@ -299,7 +299,7 @@ export class Slots {
         : this.by === "model"
           ? [mark(colour("grey"), "no model"), "then one colour a version"]
           : [
-              ...s.policies.map((p) => mark(ofPolicy(p), words(p))),
+              ...s.policies.map((p) => mark(ofPolicy(p, s.policies), words(p))),
               mark(colour("red"), "failed"),
               mark(colour("ink"), "lost"),
             ];

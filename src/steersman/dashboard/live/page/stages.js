@@ -219,13 +219,7 @@ export class Stages {
         "details",
         { open: true },
         el("summary", {}, "Parameters"),
-        table(
-          ["name", "value"],
-          rows(s.params).map(([k, v]) => [
-            k,
-            k in s.changed ? `${s.changed[k]} (set by a person; ${v} at the beginning)` : v,
-          ]),
-        ),
+        table(["name", "value"], rows(s.params)),
       ),
       part("Site", s.site),
       s.code ? el("details", {}, el("summary", {}, "Code: workflow.py"), el("pre", {}, s.code)) : null,
