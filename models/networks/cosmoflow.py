@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from steersman.models.errors import at_least
+from steersman.models.errors import at_least, edges_of
 from steersman.models.model import Model
 
 LAYERS, HIDDEN, SLOPE, DROPOUT = 5, (128, 64), 0.3, 0.5
@@ -28,7 +28,8 @@ class CosmoFlow(Model):
         targets: T.
         width: of the first convolution; each further one has twice as many. Fewer than 32 are for CPUs.
         dropout: share of the dense layers' numbers that a training step leaves out.
-    Raises: TooSmall: a size below 32, or fewer than one channel, target or number of a layer.
+    Raises: TooSmall: a size below 32, or fewer than one channel, target or number of a layer. UnusableData: the size is
+        no multiple of 32.
     Source: Mathuriya et al. (2018), CosmoFlow, arXiv 1808.04728; as in MLPerf HPC.
     """
 
@@ -37,6 +38,7 @@ class CosmoFlow(Model):
     ) -> None:
         super().__init__(size=size, channels=channels, targets=targets, width=width, dropout=dropout)
         at_least(2**LAYERS, size=size)
+        edges_of(2**LAYERS, (size, size))
         at_least(1, channels=channels, targets=targets, width=width)
         widths = [width * 2**layer for layer in range(LAYERS)]
         layers: list[nn.Module] = []

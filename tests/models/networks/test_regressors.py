@@ -71,6 +71,8 @@ def test_what_it_cannot_use_is_refused() -> None:
     for samples, wanted in wrong:
         with pytest.raises(UnusableData):
             Regressors.fit(samples, wanted, epochs=1)
+    with pytest.raises(UnusableData):
+        Regressors(48, 1, 1)
     for size, outputs, members in ((32, 1, 0), (16, 1, 1), (32, 0, 1)):
         with pytest.raises(TooSmall):
             Regressors(size, 1, outputs, members=members)
