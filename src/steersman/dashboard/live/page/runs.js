@@ -7,6 +7,7 @@ import { asked, Server } from "steersman/source.js";
 
 const POLL_MS = 2000,
   MOST_CURVES = 8,
+  SHORT = 16, // characters of a parameter that stay on one line
   PILLS = { running: "running", paused: "paused", "not driven": "driven", failed: "failed" };
 
 class Runs {
@@ -112,7 +113,10 @@ class Runs {
           amount(run.failed),
           ...metrics.map((name) => amount(run.metrics?.[name])),
         ].map((value) => el("td", { class: "right" }, value)),
-        ...differ.map((name) => el("td", { class: "text" }, run.params?.[name] ?? "")),
+        ...differ.map((name) => {
+          const value = run.params?.[name] ?? "";
+          return el("td", value.length > SHORT ? { class: "text" } : {}, value);
+        }),
       );
     };
     fill(

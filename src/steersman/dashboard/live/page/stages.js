@@ -215,12 +215,7 @@ export class Stages {
     this.last = text;
     fill(
       this.rest,
-      el(
-        "details",
-        { open: true },
-        el("summary", {}, "Parameters"),
-        table(["name", "value"], rows(s.params)),
-      ),
+      el("details", { open: true }, el("summary", {}, "Parameters"), table(["name", "value"], rows(s.params))),
       part("Site", s.site),
       s.code ? el("details", {}, el("summary", {}, "Code: workflow.py"), el("pre", {}, s.code)) : null,
       part("Made with", s.made_with),

@@ -132,7 +132,11 @@ export class Trust {
             wall,
             "share of starts",
             edges,
-            chosen.policies.map((p, i) => ({ label: words(p), values: chosen.by_policy[i], shade: ofPolicy(p, chosen.policies) })),
+            chosen.policies.map((p, i) => ({
+              label: words(p),
+              values: chosen.by_policy[i],
+              shade: ofPolicy(p, chosen.policies),
+            })),
             { share: true },
           ),
         ),
