@@ -1,5 +1,6 @@
 """What a run prepares: from what, and what becomes of it when it is lost."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 FILE = """
 import numpy as np
+from helper import fill
 from steersman import Params, Workflow, budget
 
 class P(Params):
@@ -26,7 +28,7 @@ wf = Workflow("prepared", P, stop=lambda p: budget(frames=p.frames))
 def begin(p):
     if p.size < 0:
         raise ValueError("size")
-    return {"x": np.full(p.size, np.random.default_rng().random())}
+    return {"x": fill(p.size, np.random.default_rng().random())}
 
 @wf.simulate()
 def segment(p, start, out):
@@ -37,6 +39,7 @@ def segment(p, start, out):
 
 def test_a_start_is_prepared_as_it_was_asked_for_and_what_is_another_is_said(tmp_path: Path) -> None:
     (tmp_path / "prepared.py").write_text(FILE)
+    (tmp_path / "helper.py").write_text("from numpy import full as fill")
     run, name = tmp_path / "run", "prepared.py"
     assert steersman("run", name, "--run-dir", run, "--workers", "1", "--rounds", cwd=tmp_path).returncode == 5
     mended = tmp_path / "mended.py"
@@ -56,6 +59,12 @@ def test_a_start_is_prepared_as_it_was_asked_for_and_what_is_another_is_said(tmp
     assert made[0] != made[1] == state.prepared
     assert any("prepared.pkl" in str(note) for note in state.notes)
     assert steersman("verify", run, cwd=tmp_path).returncode == 0
+    kept = (run / "workflow" / "helper.py").rename(tmp_path / "kept.py")
+    for words in (("verify", run, "--repair"), ("verify", run)):
+        assert steersman(*words, cwd=tmp_path).returncode == 6
+    assert steersman("resume", run, "--set", "frames=30", cwd=tmp_path).returncode == 2
+    kept.rename(run / "workflow" / "helper.py")
+    shutil.rmtree(run / "errors")
     directory.workflow.write_text(directory.workflow.read_text() + "\n# somebody was here\n")
     assert steersman("resume", run, "--set", "frames=30", cwd=tmp_path).returncode == 2
     assert steersman("verify", run, "--repair", cwd=tmp_path).returncode == 0

@@ -159,6 +159,7 @@ def resume(
         _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
         directory.unborn.unlink(missing_ok=True)
+        directory.errors.mkdir(exist_ok=True)
     _expect_unchanged(directory, state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     place = _place(directory, workflow, site, site_changes or {})
@@ -174,10 +175,14 @@ def resume(
 
 def _expect_unchanged(directory: RunDirectory, state: State) -> None:
     """Raises: BadDirectory: its loop is not what it was when the run began."""
-    for file in (directory.settings_file, directory.workflow):
-        recorded = state.run.files.get(file.name)
+    for name, recorded in state.run.files.items():
+        file = directory.path / name
+        if file == directory.environment_file:
+            continue
+        if not file.is_file():
+            raise BadDirectory(str(directory.path), f"its {name} is missing; put it back from a copy of the run")
         if recorded and sha256(file) != recorded:
-            problem = f"its {file.name} was changed since the run began; put back the one that it had, or take this one"
+            problem = f"its {name} was changed since the run began; put back the one that it had, or take this one"
             raise BadDirectory(str(directory.path), f"{problem} by `steersman verify {directory.path} --repair`")
 
 

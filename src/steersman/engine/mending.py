@@ -64,6 +64,11 @@ def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
     stale = _stale(recorder.state, mended.changed)
     recorder.record_all([
         Damaged(file=file.name, sha256=hashlib.sha256(mended.text).hexdigest(), reason=reason),
+        *(
+            Damaged(file=name, sha256=digest, reason=f"{name} is another")
+            for name, digest in _digests(mended.modules).items()
+            if recorder.state.run.files.get(name) != digest
+        ),
         *(Damaged(file=f"{TASKS}/{call.key}/{RESULT}", reason=f"{call} is called again") for call in stale),
     ])  # fmt: skip
     aside = directory.path / "aside" / f"workflow-{sha256(file)[:8]}"
@@ -74,6 +79,11 @@ def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
     replace_file(file, mended.text, sync=True)
     loading.adopt(file, mended.workflow)
     trust.trust(file)
+
+
+def _digests(files: Mapping[Path, bytes]) -> dict[str, str]:
+    """SHA-256 of modules, by their names in a run directory."""
+    return {str(Path(modules.FOLDER) / name): hashlib.sha256(data).hexdigest() for name, data in files.items()}
 
 
 def _stale(state: State, changed: frozenset[str]) -> list[Call]:

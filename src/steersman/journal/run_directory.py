@@ -278,8 +278,10 @@ def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source:
 
 def digests(directory: RunDirectory) -> dict[str, str]:
     """SHA-256 of what was written once, at the beginning, by its name in the directory."""
-    files = (directory.settings_file, directory.workflow, directory.environment_file)
-    return {file.name: sha256(file) for file in files if file.exists()}
+    files = [directory.settings_file, directory.workflow, directory.environment_file]
+    files += sorted(file for file in directory.modules.rglob("*") if file.is_file() and not file.is_symlink())
+    kept = (file for file in files if file.exists() and file.name != "__pycache__")
+    return {str(file.relative_to(directory.path)): sha256(file) for file in kept}
 
 
 def sha256(file: Path, folder: Path | None = None) -> str:

@@ -279,10 +279,10 @@ class State(Standing):
         if folder == TASKS:
             self.calls.pop(rest.partition("/")[0], None)  # it is made again if a plan still makes it
             self.end = None if self.finished else self.end
-        elif name in self.run.files:
-            self.run = replace(self.run, files={**self.run.files, name: sha256})
-        else:
+        elif name == "prepared.pkl":
             self.prepared = sha256
+        else:
+            self.run = replace(self.run, files={**self.run.files, name: sha256})
 
     def _on_training(self, record: records.Training) -> None:
         self.models.append(ModelVersion(record.model, record.frames, record.t))

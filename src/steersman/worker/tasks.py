@@ -156,6 +156,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
+    directory.errors.mkdir(exist_ok=True)  # programs that copy runs drop empty folders
     stdout, stderr = (directory.errors / f"{walker_name(number)}.{name}" for name in ("stdout", "stderr"))
     _send(sys.stdout, stdout)
     _send(sys.stderr, stderr)

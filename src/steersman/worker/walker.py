@@ -322,6 +322,7 @@ class Walker:
                 file.seek(max(stderr_from, self.stderr.stat().st_size - STDERR_TAIL))
                 tail = file.read().decode(errors="replace")
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
+        self.errors.mkdir(exist_ok=True)
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._causes.append(name)
         if len(self._causes) > MOST_CAUSES:  # the first one is worth most, and the newest
