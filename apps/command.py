@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,6 +59,10 @@ def command(
             running = not _ended(process, poll_s)  # before reading: what it wrote last is read as well
             yield from reader(folder)
             if running and stop():
+                end(process.pid, grace_s, group=True)
+                stream, text = _said(folder)
+                if text.strip():  # kept if the segment has failed: it may have been stopped because it hung
+                    print(f"{_text(args)} was ended; its {stream} ends with:\n{text.strip()}", file=sys.stderr)
                 return
         if process.returncode:
             raise _failed(args, process.returncode, folder)
@@ -169,13 +174,18 @@ def _check_no_frames(folder: Path, reader: Callable[[Path], Iterable[Any]]) -> N
 
 def _failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:
     """With what the program said last, on stderr or else on stdout; what it said on both is noted."""
-    said = {name: _tail(folder / f"{name}.txt") for name in ("stderr", "stdout")}
-    stream = "stderr" if said["stderr"].strip() else "stdout"
-    failed = CommandFailed(_text(args), exit_code, said[stream], stream)
-    for name, text in said.items():
-        if text.strip():
+    stream, text = _said(folder)
+    failed = CommandFailed(_text(args), exit_code, text, stream)
+    for name in ("stderr", "stdout"):
+        if (text := _tail(folder / f"{name}.txt")).strip():
             failed.add_note(f"its {name} ends with:\n{text.strip()}")
     return failed
+
+
+def _said(folder: Path) -> tuple[str, str]:
+    """Where the program said something last, on stderr or else on stdout, and what."""
+    text = _tail(folder / "stderr.txt")
+    return ("stderr", text) if text.strip() else ("stdout", _tail(folder / "stdout.txt"))
 
 
 def _ended(process: subprocess.Popen[bytes], within_s: float) -> bool:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -80,6 +81,20 @@ def test_stop_ends_the_executable_without_an_error(pendulum: str, tmp_path: Path
     ):
         seen.append(angle)
     assert 5 <= len(seen) < 3000
+
+
+def test_what_it_said_before_it_was_stopped_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    """It may be why it hangs: a rank that failed, while the others wait for it."""
+    code = "import sys, time; print('a rank failed', file=sys.stderr, flush=True); time.sleep(60)"
+    program = [sys.executable, "-c", code]
+    seen: list[str] = []
+
+    def said(folder: Path) -> list[str]:
+        seen.append((folder / "stderr.txt").read_text())
+        return []
+
+    assert list(command(program, reader=said, poll_s=0.02, stop=lambda: "failed" in seen[-1])) == []
+    assert "a rank failed" in capfd.readouterr().err
 
 
 def test_a_failure_tells_the_exit_code_and_the_end_of_stderr_after_its_frames(pendulum: str) -> None:

@@ -78,6 +78,19 @@ def third(folder):
     return len(file.read_text())
 
 
+def factor():
+    return 1
+
+
+def times(x):
+    return x * factor()
+
+
+@wf.task
+def apply(function, x):
+    return function(x)
+
+
 @wf.task
 def bad(i):
     raise ValueError(f"no {i}")
@@ -126,8 +139,9 @@ class Plans:
 def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plans]:
     directory = RunDirectory(tmp_path / "run")
     directory.errors.mkdir(parents=True)
-    (tmp_path / "mine.py").write_text(FILE)
-    workflow = loading.load(tmp_path / "mine.py")
+    directory.workflow.write_text(FILE)
+    directory.modules.mkdir()
+    workflow = loading.load(directory.workflow)
     Journal(directory.journal).append(Run(workflow="mine"), Session(host="here", pid=1))
     monkeypatch.setattr(tasks, "_opened", lambda run: (directory, workflow, None))
     one = ThreadPoolExecutor("simulation", 1)
@@ -155,6 +169,22 @@ def test_equal_arguments_are_called_once_and_copies_twice(plans: Plans) -> None:
     one = plans.module.one
     plans.follow(lambda: [one.later(1), one.later(1), one.later(1, copy=1), one.later(1.0)])
     assert [each.task for each in plans.records(Task) and plans.records(Called)].count("one") == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "calls"),
+    [("return 1\n", "return 7\n", 2), ("len(file.read_text()) < 3", "len(file.read_text()) < 2", 1), ("no {i}", "", 1)],
+)
+def test_a_function_that_is_given_counts_by_what_it_says_and_uses(plans: Plans, old: str, new: str, calls: int) -> None:
+    """And what else stands in the file does not."""
+
+    def plan() -> Any:
+        return [plans.module.apply.later(plans.module.times, 2)]
+
+    assert plans.follow(plan) == [2]
+    plans.directory.workflow.write_text(FILE.replace(old, new))
+    plans.follow(plan)
+    assert [each.task for each in plans.records(Called)].count("apply") == calls
 
 
 def test_what_is_done_is_not_done_again_and_its_bytes_stay(plans: Plans) -> None:

@@ -18,7 +18,7 @@ from steersman.stages import start as of_segment
 from steersman.stages.segment import Segment
 from steersman.stages.start import LOOKED, NoFrame, Watched
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, merge
-from steersman.worker.orders import EVENT, plain, stop_name
+from steersman.worker.orders import EVENT, HANGS, plain, stop_name
 from steersman.worker.publisher import PUBLISH_EVERY_S
 from steersman.worker.walker import BLOCK_ENDS
 from tests.worker.test_walker import events, run_orders, walker_of
@@ -243,6 +243,24 @@ def test_out_stopped_hears(space: TupleSpace, tmp_path: Path) -> None:
     run_orders(space, tmp_path, simulate, [(n, plain(Start(start=n, seed=n))) for n in range(2)])
     assert [each["how"] for each in events(space, "ended")] == ["stopped", "finished"]
     assert not space.take_many_nowait(stop_name("w0.0"), str, n=ALL)
+
+
+def test_what_hung_has_failed_unless_it_made_a_frame_meanwhile(space: TupleSpace, tmp_path: Path) -> None:
+    """A program that waits for ever is ended like one that is stopped, but its start is not to be gone on from."""
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        out.append(x=1.0)
+        space.put(HANGS, out.name, out.first_row + 1, "it is silent")
+        space.put(stop_name(out.name), out.name)
+        if out.number == 1:
+            out.append(x=2.0)
+        while not out.stopped:
+            pass
+
+    run_orders(space, tmp_path, simulate, [(n, plain(Start(start=n, seed=n))) for n in range(2)])
+    assert [(each["how"], each.get("cause", "")) for each in events(space, "ended")] == [
+        ("failed", "it is silent"), ("stopped", ""),
+    ]  # fmt: skip
 
 
 def test_the_table_says_where_each_segment_began_and_with_what(space: TupleSpace, tmp_path: Path) -> None:

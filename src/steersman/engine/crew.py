@@ -21,7 +21,7 @@ from steersman.store import finish
 from steersman.system.errors import told
 from steersman.worker import tasks
 from steersman.worker.last_words import last_words
-from steersman.worker.orders import LEAVE, stop_name
+from steersman.worker.orders import HANGS, LEAVE, stop_name
 from steersman.worker.walker import ASIDE, BLOCK_ENDS, REPLACED
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
@@ -213,7 +213,9 @@ class Crew:
                 heard = self._heard[walker.number] = walker.heard, now
             silent_s = now - heard[1]
             if silent_s > self._hang_s and walker.running is not None:
-                self.stop_segment(walker.running.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")
+                reason = f"it has committed nothing for {silent_s:.0f} s"
+                self._say(HANGS, walker.running.name, walker.frames, reason)
+                self.stop_segment(walker.running.name, reason, by="engine")
 
     def _set_aside(self) -> None:
         state, ours = self._recorder.state, self._ours

@@ -23,6 +23,7 @@ from steersman.journal.calls import RESULT
 from steersman.journal.recorder import Recorder, see
 from steersman.journal.records import Called, End, Task
 from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.stages import versions
 from steersman.stages.task import Later, key_of, pack, planned_by, words_of
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import told
@@ -114,7 +115,7 @@ class Planner:
 
     def call(self, name: str, given: Any, copy: int) -> Later:
         """See `stages.task`; from any thread."""
-        key = key_of(name, given, copy)
+        key = key_of(name, given, copy, lambda of: versions.code(of, self._directory.path))
         packed, needs = pack(given)
         task = self._workflow.tasks.get(name)
         with self._lock:

@@ -57,7 +57,7 @@ def differing(source: Path, kept: Path) -> frozenset[str]:
         copy = kept / file.relative_to(folder)
         return copy.is_file() and copy.read_bytes() == file.read_bytes()
 
-    return frozenset(name for name in _names(source) if not all(map(same, _reached(folder, {name}))))
+    return frozenset(name for name in _names(source) if not all(map(same, reached(folder, {name}))))
 
 
 def copied(source: Path, folder: Path) -> Path:
@@ -92,7 +92,7 @@ def make_importable(path: Path) -> None:
 def imported(source: Path) -> set[Path]:
     """The files in the folder of a Python file that it imports, at once or later in a function; packages whole, with
     their data: files of up to 1 MiB each."""
-    return _reached(source.resolve().parent, _names(source))
+    return reached(source.resolve().parent, _names(source))
 
 
 def named(node: ast.AST) -> frozenset[str]:
@@ -106,7 +106,7 @@ def named(node: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-def _reached(folder: Path, names: Iterable[str]) -> set[Path]:
+def reached(folder: Path, names: Iterable[str]) -> set[Path]:
     """The files in a folder that belong to modules of these names, or that those import."""
     found, waiting = set[Path](), set(names)
     while waiting:

@@ -14,6 +14,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,12 +149,16 @@ def resolved(value: Any) -> Any:
     return unpack(file.getvalue(), found.__getitem__) if found else value
 
 
-def key_of(name: str, given: Any, copy: int) -> str:
-    """SHA-256 of a call."""
+def key_of(name: str, given: Any, copy: int, code: Callable[[Any], bytes] = lambda _: b"") -> str:
+    """SHA-256 of a call.
+
+    Args:
+        code: what is known of a function or a class among its arguments, beside its name.
+    """
     try:
-        content = _content((name, given, copy))
+        content = _content((name, given, copy), code)
     except (RecursionError, ValueError):  # something of it leads back to itself, as a calculator to its atoms
-        content = _content((name, given, copy), alike=False)
+        content = _content((name, given, copy), code, alike=False)
     return hashlib.sha256(content).hexdigest()
 
 
@@ -165,10 +170,11 @@ def words_of(given: Any) -> str:
     return text if len(text) <= WORDS_CHARS else f"{text[: WORDS_CHARS - 3]}..."
 
 
-def _content(value: Any, alike: bool = True) -> bytes:
+def _content(value: Any, code: Callable[[Any], bytes], alike: bool = True) -> bytes:
     """Bytes that are equal for equal values, in whichever process.
 
     Args:
+        code: as of `key_of`.
         alike: by whichever way they came about, too. Of what leads back to itself this cannot be said: there the order
             of a dictionary counts, and what two places share.
     """
@@ -178,8 +184,10 @@ def _content(value: Any, alike: bool = True) -> bytes:
             match each:
                 case Later():
                     return b"future", each.key.encode()
+                case FunctionType() | type() if said := code(each):
+                    return b"code", each.__module__.encode(), each.__qualname__.encode(), said
                 case BaseModel():
-                    return b"model", type(each).__qualname__.encode(), _content(each.model_dump())
+                    return b"model", type(each).__qualname__.encode(), _content(each.model_dump(), code)
                 case np.ndarray() if type(each) is np.ndarray and not each.dtype.hasobject:  # others have masks, units
                     dtype = each.dtype  # "str" of fields, and of types that numpy does not know, is their size alone
                     kind = str(dtype) if dtype.kind == "V" or dtype.isbuiltin == 2 else dtype.str
@@ -190,9 +198,9 @@ def _content(value: Any, alike: bool = True) -> bytes:
                     flat = each.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8)
                     return b"tensor", described, hashlib.sha256(flat.numpy().data).digest()
                 case Mapping() if alike and type(each) is dict:
-                    return b"dict", *sorted((_content(k), _content(v)) for k, v in each.items())
+                    return b"dict", *sorted((_content(k, code), _content(v, code)) for k, v in each.items())
                 case Set() if alike and type(each) in (set, frozenset):
-                    return b"set", *sorted(map(_content, each))
+                    return b"set", *sorted(_content(one, code) for one in each)
             return None
 
     file = io.BytesIO()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from steersman.stages import modules
 from steersman.stages.kinds import KINDS
@@ -54,6 +56,20 @@ def differing(
     while more := {part.binds for part in after if part.uses & changed} - changed:
         changed |= more
     return set(), changed
+
+
+def code(of: Any, run: Path) -> bytes:
+    """What a function or a class of a run's workflow file says, or of a module kept with it, with all that it uses; b""
+    of others, which are known by their names."""
+    kept, module = run / modules.FOLDER, str(of.__module__)
+    if module != modules.MODULE:
+        return b"".join(file.read_bytes() for file in sorted(modules.reached(kept, {module.partition(".")[0]})))
+    parts = _loop([
+        replace(part, fixed=part.binds == of.__qualname__.partition(".")[0])
+        for part in _parts((run / "workflow.py").read_bytes(), MAY_DIFFER)
+    ])  # fmt: skip
+    used = modules.reached(kept, frozenset().union(*(part.imports for part in parts)))
+    return b"".join([*(part.says.encode() for part in parts), *(file.read_bytes() for file in sorted(used))])
 
 
 def _loop(parts: Iterable[_Part]) -> list[_Part]:

@@ -14,6 +14,7 @@ EVENT = "event"  # (kind, fields): what happens on workers
 JOB = "job"  # kind of the event that a job began, or (no fields) that one ended
 START = "start"  # (number, fields of the start's record); `end` in place of a record sends a walker home
 STOP = "stop"  # (segment): it is to end; a name for each walker, see stop_name
+HANGS = "hangs"  # (segment, its walker's frames, text): why it is to end; it has failed if it makes no frame more
 DONE = "done"  # (start): it was settled, and a walker that gets it again leaves it
 THERE = "there"  # (): is there while the bus holds what the driver has put
 LIKE = "like"  # (walker, shapes of its frames by variable): the run's first, which all others must be like

@@ -40,7 +40,7 @@ from steersman.store.names import walker_name
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
-from steersman.worker.orders import DONE, LEAVE, LIKE, refuse, stop_name
+from steersman.worker.orders import DONE, HANGS, LEAVE, LIKE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
@@ -254,7 +254,9 @@ class Walker:
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
             cause = _readable(self._cause(error)[:MOST_CAUSE])
-            self._keep_cause(name, order, stderr_from)
+            self._keep_cause(name, order, stderr_from, traceback.format_exc())
+        if not cause and out.was_stopped and (cause := self._hung(out)):
+            self._keep_cause(name, order, stderr_from, cause)
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
         self._agrees |= self._compared and out.frames > 0
@@ -315,13 +317,21 @@ class Walker:
             cause += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
         return explained(cause, self.errors.parent)
 
-    def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
+    def _hung(self, out: Segment) -> str:
+        """Why a segment that was asked to stop has failed: it made no frame since it was found to hang."""
+        with contextlib.suppress(BusError):
+            word = self.space.take_nowait(HANGS, out.name, int, str)
+            if word is not None and out.first_row + out.frames <= word[2]:
+                return str(word[3])
+        return ""
+
+    def _keep_cause(self, name: str, order: Order, stderr_from: int, said: str) -> None:
         tail = ""
         if self.stderr:
             with self.stderr.open("rb") as file:
                 file.seek(max(stderr_from, self.stderr.stat().st_size - STDERR_TAIL))
                 tail = file.read().decode(errors="replace")
-        text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
+        text = f"segment {name}, start {order}\n\n{said}\nstandard error:\n{tail}"
         self.errors.mkdir(exist_ok=True)
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._causes.append(name)
