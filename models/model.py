@@ -88,7 +88,7 @@ class Model(nn.Module):
         described = self._described(_write(folder / WEIGHTS, self.state_dict()))
         if self.stream:
             described["stream"] = _write(folder / STREAM, self.stream)
-        replace_file(folder / CARD, json.dumps(described, indent=2) + "\n", sync=True)
+        replace_file(folder / CARD, json.dumps(described, indent=2, default=_number) + "\n", sync=True)
 
     @classmethod
     def load(cls, directory: str | Path, *, trusted: bool = False) -> Self:
@@ -129,6 +129,13 @@ class Model(nn.Module):
             "history": self.history,
             "card": self.card,
         }
+
+
+def _number(value: Any) -> Any:
+    """A number of numpy's as one of Python's. Raises: TypeError: JSON has no such value."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"the config, history or card of a model has {value!r:.80}; JSON has no {type(value).__name__}")
 
 
 def sha256(path: Path) -> str:

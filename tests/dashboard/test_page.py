@@ -144,6 +144,25 @@ def test_a_short_run_shows_a_scalar_score_over_seconds_and_a_crystal_in_its_box(
     look.check()
 
 
+def test_new_points_are_asked_for_later_if_the_last_came_just_now(look: Look, made: RunDirectory) -> None:
+    """Else those that came last before the end of a run would never be drawn."""
+    asked = """async () => {
+        const { LatentMap } = await import("steersman/map.js");
+        const map = Object.create(LatentMap.prototype), loaded = [];
+        Object.assign(map, { points: {}, asked: performance.now(), load: async () => loaded.push(map.scored) });
+        await map.update(5);
+        await map.update(7);
+        const at_once = loaded.length;
+        while (!loaded.length) await new Promise(requestAnimationFrame);
+        return [at_once, ...loaded];
+    }"""
+    with serving(made) as served:
+        page = look.open(served)
+        page.wait_for_url("**/run/*/")
+        assert page.evaluate(asked) == [0, 7]
+    look.check()
+
+
 def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look, made: RunDirectory) -> None:
     others = ["pin", "continue", "Importance", "Unsure", "Frontier", "MyOwn", "Between", "Diverse"]
     with serving(made) as served:

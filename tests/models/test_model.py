@@ -54,6 +54,17 @@ def edit(folder: Path, **changes: Any) -> None:
     (folder / "model.json").write_text(json.dumps({**card, **changes}))
 
 
+def test_numbers_of_numpy_are_numbers_on_a_card(tmp_path: Path) -> None:
+    model = Line(np.int64(3))  # type: ignore[arg-type]
+    model.card = {"error": np.float32(0.5), "each": np.arange(2)}
+    model.save(tmp_path)
+    again = Line.load(tmp_path)
+    assert (again.config, again.card) == ({"width": 3}, {"error": 0.5, "each": [0, 1]})
+    model.card = {"error": {1, 2}}
+    with pytest.raises(TypeError):
+        model.save(tmp_path)
+
+
 def test_weights_may_be_read_by_whom_the_card_may(saved: Path) -> None:
     """All files of a run have the mode that the user's umask says."""
     modes = {stat.S_IMODE(file.stat().st_mode) for file in saved.iterdir()}

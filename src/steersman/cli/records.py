@@ -76,7 +76,7 @@ def choose(kinds: Collection[str], sim: str, since: str, now: float) -> Callable
 
 def line(record: Record) -> str:
     """One line for people."""
-    when = datetime.datetime.fromtimestamp(record.t).isoformat(sep=" ", timespec="milliseconds")
+    when = datetime.datetime.fromtimestamp(record.t).astimezone().isoformat(sep=" ", timespec="milliseconds")
     fields = {key: getattr(record, key) for key in record.__struct_fields__ if key not in HIDDEN}
     words = "  ".join(f"{key}={_short(value)}" for key, value in fields.items() if value not in ("", None, {}))
     return f"{when}  {record.kind:<9} {words}"

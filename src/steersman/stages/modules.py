@@ -7,6 +7,7 @@ process that is spawned, for a Pool say, imports the file: it is given its paren
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ ABSENT = (
     "a run has copies of the workflow file and of the modules that it imports, and not of other files beside them: "
     "give an absolute path, or make it a parameter"
 )
+OURS = ("models", "biases", "tasks", "frames.zarr", "scores.zarr")  # folders of a run that no function of a file names
 MOST_DATA = 2**20  # bytes of another file of a package that is kept with it
 
 
@@ -70,8 +72,8 @@ def copied(source: Path, folder: Path) -> Path:
 
 def explained(text: str, folder: Path) -> str:
     """What a stage of a run in this folder says, with the reason where it misses a file there."""
-    misses = "No such file" in text and f"{folder}/" in text
-    return f"{text}; {ABSENT}" if misses else text
+    missed = re.search(f"No such file.*{re.escape(str(folder))}/([^/'\"]*)", text, re.DOTALL)
+    return f"{text}; {ABSENT}" if missed and missed[1] not in OURS else text
 
 
 def looks_beside(source: Path) -> bool:

@@ -220,6 +220,7 @@ export class Lineage {
       g.arc(X(s.began[this.selected]), Y(this.y.get(this.selected)), dot + 3.5 * r, 0, 7);
       g.stroke();
     }
+    const apart = s.length - this.kept.length - hidden;
     const unit = last > 7200 ? [3600, "h"] : last > 300 ? [60, "min"] : [1, "s"];
     g.fillStyle = colour("soft");
     g.textAlign = "center";
@@ -231,6 +232,7 @@ export class Lineage {
       this.note,
       `${amount(this.kept.length)} of ${amount(s.length)} segments are shown` +
         (hidden ? `; ${amount(hidden)} are folded away: click a segment with a + to unfold it` : "") +
+        (apart > 0 ? `; ${amount(apart)} belong to trees that are not shown` : "") +
         ". Click a segment to see its last frame. × failed or lost, | stopped.",
     );
     fill(

@@ -67,9 +67,15 @@ export class LatentMap {
     });
   }
 
-  // New scores: look again, never twice at once, for the older answer may come last.
+  // New scores: look again, never twice at once, for the older answer may come last; soon after the last time, later.
   async update(scored) {
-    if (scored === this.scored || (this.points && performance.now() - (this.asked ?? -1e9) < NEW_MS)) return;
+    if (scored === this.scored) return;
+    const left = this.points ? NEW_MS - (performance.now() - (this.asked ?? -1e9)) : 0;
+    clearTimeout(this.later);
+    if (left > 0) {
+      this.later = setTimeout(() => this.update(scored), left);
+      return;
+    }
     this.scored = scored;
     await this.load();
   }

@@ -326,7 +326,7 @@ class Page {
           .join(),
       });
       if (!found.number) return fill(this.held, el("p", { class: "small soft" }, "No frame lies within."));
-      const policies = found.policies.slice(0, 4).map(([name, n]) => `${name} ${n.toLocaleString("en")}`);
+      const policies = found.policies.map(([name, n]) => `${name} ${n.toLocaleString("en")}`);
       fill(
         this.held,
         el(
