@@ -336,6 +336,7 @@ def test_a_policy_keeps_its_colour() -> None:
         assert len({style.policy_colour(policy, run) for policy in run}) == len(run)
         assert style.policy_colour("Edge", run) == style.policy_colour("Edge", run[::-1])
     assert style.words("LocalOutlierFactor") == "local outlier factor"
+    assert [style.words(name) for name in ("A", "a", "RMSD", "radius_nm")] == ["A", "a", "RMSD", "radius (nm)"]
 
 
 def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:

@@ -79,8 +79,9 @@ def policy_marker(policy: str) -> str:
 
 
 def words(name: str) -> str:
-    """LocalOutlierFactor -> local outlier factor; radius_nm -> radius (nm)."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    """LocalOutlierFactor -> local outlier factor; radius_nm -> radius (nm); A and RMSD as they are."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")
+    spaced = spaced if spaced.isupper() else spaced.lower()
     return re.sub(r" (nm|ps|ns)$", r" (\1)", spaced)
 
 
