@@ -107,6 +107,7 @@ def run(
     From then on torch and numpy's matrix products take one thread in this process: more are slower here.
 
     Args:
+        days: a multiple of report_hours.
         parameters: (8,) of the case `jet`, for which a standard normal distribution is meant; None draws them from the
             seed.
         step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
@@ -152,8 +153,9 @@ def _check(
     for name, hours in (("report_hours", report_hours), ("diffusion_hours", diffusion_hours)):
         if hours is not None and not 0 < hours < math.inf:
             raise OutOfRange(name, hours, "above 0")
-    if not 0.5 < days * 24 / report_hours < math.inf:
-        raise OutOfRange("days", days, f"at least report_hours, which is {report_hours / 24:g} days")
+    reports = days * 24 / report_hours
+    if not 0.5 < reports < math.inf or abs(reports - round(reports)) > 1e-6 * reports:
+        raise OutOfRange("days", days, f"a multiple of report_hours, which is {report_hours / 24:g} days")
     if parameters is not None and (case != "jet" or np.shape(parameters) != (8,) or not np.isfinite(parameters).all()):
         finite = int(np.isfinite(parameters).sum())
         raise OutOfRange("the number of finite parameters", finite, "8 of 8, and none in cases other than 'jet'")
