@@ -6,6 +6,7 @@ journal, with the SHA-256 of its result, so a plan that is run again gets it at 
 
 from __future__ import annotations
 
+import functools
 import threading
 import traceback
 from collections import deque
@@ -55,6 +56,7 @@ class Planner:
 
     def __init__(self, directory: RunDirectory, workflow: Workflow, recorder: Recorder, jobs: Jobs) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
+        self._code = functools.cache(lambda of: versions.code(of, directory.path))  # each object names its class
         self._calls: dict[str, _Call] = {}
         self._lock = threading.Lock()  # the plan calls in its thread
         self._asked, self._ended = deque[_Call](), deque[_Call]()
@@ -115,7 +117,7 @@ class Planner:
 
     def call(self, name: str, given: Any, copy: int) -> Later:
         """See `stages.task`; from any thread."""
-        key = key_of(name, given, copy, lambda of: versions.code(of, self._directory.path))
+        key = key_of(name, given, copy, self._code)
         packed, needs = pack(given)
         task = self._workflow.tasks.get(name)
         with self._lock:
