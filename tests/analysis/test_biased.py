@@ -18,6 +18,7 @@ from steersman.cli.__main__ import main
 from steersman.dashboard import free_energy, style
 from steersman.data.errors import BadExpression, DamagedPart
 from steersman.data.history import History
+from steersman.data.unbiased import FewPassages
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
@@ -225,6 +226,9 @@ def test_states_that_were_seldom_entered_and_collapsed_weights_are_said(run: ste
     unbiased = run.unbiased
     problems = list(biased._problems(unbiased, [{"far": unbiased.state("z > 1.25")}]))
     assert any(problem.startswith("Few passages: far") for problem in problems)
+    for ask in (lambda: unbiased.average("z > 1.25"), lambda: unbiased.difference("z > 1.25", "z < 0")):
+        with pytest.warns(FewPassages):
+            ask()
     object.__setattr__(unbiased.weights, "newest", -12.0)
     assert any("collapsed" in problem for problem in biased._problems(unbiased, []))
     object.__setattr__(unbiased.weights, "newest", 0.0)

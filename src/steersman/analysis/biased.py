@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from steersman.analysis.page import Analysis
 from steersman.dashboard import free_energy, style
 from steersman.data.facts import count
 from steersman.data.segment_table import BATCH
-from steersman.data.unbiased import Unbiased
+from steersman.data.unbiased import FewPassages, Unbiased
 from steersman.journal import published
 from steersman.stages import loading
 from steersman.stages.score_names import TAKEN
@@ -43,7 +44,9 @@ def analysis(run: Unbiased, workflow: Workflow, score: str, states: Sequence[str
         states: see `answer`.
     Raises: UnknownName: there is no such score. BadExpression, BadRequest, BadScores.
     """
-    said = answer(run, workflow, states)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewPassages)  # it is one of the problems
+        said = answer(run, workflow, states)
     bias = workflow.steering.bias
     figure = draw(run, score or (bias.score if bias else ""))
     return Analysis(said, figure, CAPTION, facts(said), {"With 95 % intervals": rows(said)}, lines(said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,10 @@ from steersman.system.errors import BadRequest
 BINS = 50
 
 
+class FewPassages(UserWarning):
+    """Walkers went from one state to another so seldom that an interval may be too narrow."""
+
+
 @dataclass(frozen=True)
 class Unbiased:
     """Results of the unbiased system, in kT, with 95 % intervals from blocks of time of each lineage.
@@ -27,6 +32,7 @@ class Unbiased:
     Quantities and states are columns of `Run.scores` ("phi"), stored variables of one number a frame ("energy"),
     expressions of columns ("phi > 0 and z_1 < 1"), or arrays (n,) along `Run.scores`.
 
+    Warns: FewPassages: an interval may be too narrow.
     Raises: BadRequest: the run has no bias, or too few frames of it. BadScores: the stored energies are not the bias's.
     """
 
@@ -78,12 +84,16 @@ class Unbiased:
     def difference(self, state: str | np.ndarray, other: str | np.ndarray) -> Mean:
         """Free energy of a state less that of another, in kT."""
         self._check()
-        return self.weights.difference(self.state(state), self.state(other))
+        one, two = self.state(state), self.state(other)
+        self._warn(one, two)
+        return self.weights.difference(one, two)
 
     def average(self, of: str | np.ndarray) -> Mean:
         """Average of a quantity; of a state its population."""
         self._check()
         values = self.values(of)
+        if values.dtype == bool:
+            self._warn(values, ~values)
         return self.weights.population(values) if values.dtype == bool else self.weights.average(values)
 
     def free_energy(self, *along: str | np.ndarray, bins: int = BINS) -> pandas.DataFrame:
@@ -102,6 +112,12 @@ class Unbiased:
         if len(along) == 1:
             index = index.get_level_values(0)
         return pandas.DataFrame(found, index, columns=["free_energy", "low", "high"])
+
+    def _warn(self, state: np.ndarray, other: np.ndarray) -> None:
+        left, entered = self.weights.passages(state, other)
+        if min(left, entered) < (enough := self.weights.enough_passages):
+            seen = f"the state was entered {entered} and left {left} times, and {enough} are enough"
+            warnings.warn(f"few passages: {seen}; the interval may be too narrow", FewPassages, stacklevel=3)
 
     def _check(self) -> None:
         try:
