@@ -230,12 +230,14 @@ def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
     told: dict[str, Any] = dict.fromkeys(("segment", "policy", "reason", "ended", "cause", "stopped_by"), "") | {
         "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": number, "attempt": 0, "frames": number,
         "refused": [],
+        "draw": {"m": 0.5},
         "with_model": 0,
         "bias": 0,
         "share": 1.0,
     }  # fmt: skip
     text = "\n".join(why.lines(told))
     assert len(re.findall(rf" {shown}\b", text)) == 2
+    assert "m=0.5" in text
 
 
 def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> None:

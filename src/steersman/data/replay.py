@@ -145,8 +145,14 @@ class _Replay:
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
         if same != (_frame(record.instead or record.parent), dict(record.draw), record.weight):
-            before = {"frame": self._name(_frame(record.parent)), "policy": record.policy, "reason": record.reason}
-            now = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
+            before: dict[str, Any] = {
+                "frame": self._name(_frame(record.parent)),
+                "policy": record.policy,
+                "reason": record.reason,
+            }
+            before["draw"], drawn = dict(record.draw), dict(candidate.draw) if candidate else {}
+            now: dict[str, Any] = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
+            now["draw"] = drawn
             self.different.append({"start": record.start, "recorded": before, "chosen": now})
 
     def _name(self, frame: Sequence[int] | None) -> str | None:
@@ -183,4 +189,6 @@ def _frame(parent: records.FrameId | None) -> list[int] | None:
 
 
 def _words(choice: dict[str, Any]) -> str:
-    return "the prepared start" if choice["frame"] is None else f"frame {choice['frame']}"
+    drawn = ", ".join(f"{name}={value}" for name, value in choice["draw"].items())
+    origin = "the prepared start" if choice["frame"] is None else f"frame {choice['frame']}"
+    return f"{origin} with {drawn}" if drawn else origin

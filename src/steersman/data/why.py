@@ -23,7 +23,7 @@ def why(history: History, name: str) -> dict[str, Any]:
 
     Args:
         name: `<walker>.<number>`, e.g. "w3.17".
-    Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, with_model and
+    Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, draw, with_model,
         bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
         candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
     Raises: NoSuchSegment: the journal does not know it.
@@ -48,6 +48,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "model": start.model,
         "policy": start.policy,
         "reason": start.reason,
+        "draw": dict(start.draw),
         **_given(start),
         "attempt": start.attempt,
         "candidates": decision.candidates if decision else 0,
@@ -147,6 +148,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         if found["candidates"]
         else "",
         f"  because        {found['reason']}",
+        f"  drawn          {_assignments(found['draw'])}" if found["draw"] else "",
     ]
     if words := given_words(found):
         text.append(f"  given          {words}")
