@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -145,15 +145,12 @@ class _Replay:
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
         if same != (_frame(record.instead or record.parent), dict(record.draw), record.weight):
-            before: dict[str, Any] = {
-                "frame": self._name(_frame(record.parent)),
-                "policy": record.policy,
-                "reason": record.reason,
-            }
-            before["draw"], drawn = dict(record.draw), dict(candidate.draw) if candidate else {}
-            now: dict[str, Any] = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
-            now["draw"] = drawn
+            before = self._told(_frame(record.parent), record.policy, record.reason, record.draw)
+            now = self._told(chosen, choice.policy, choice.reason, candidate.draw if candidate else {})
             self.different.append({"start": record.start, "recorded": before, "chosen": now})
+
+    def _told(self, frame: Sequence[int] | None, policy: str, reason: str, draw: Mapping[str, Any]) -> dict[str, Any]:
+        return {"frame": self._name(frame), "policy": policy, "reason": reason, "draw": dict(draw)}
 
     def _name(self, frame: Sequence[int] | None) -> str | None:
         return None if frame is None else self._state.name_of(records.FrameId(*frame))
