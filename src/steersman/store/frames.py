@@ -26,7 +26,7 @@ GROWING = (FRAME, SEGMENT, RESTART)
 _OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
 MERGED, OF_WALKER = re.compile(r"m(\d+)"), re.compile(r"w(\d+)")
-OWN = re.compile(r"w\d+|\d+(-\d+)?")  # a walker's, or the scores of a model
+NEITHER = re.compile(r"m\d+|[wm]\d+\D.*")  # a merged group, one that is being made, or somebody's copy: w3.bak
 
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
@@ -119,9 +119,8 @@ class Frames:
         return (self.path / group / "zarr.json").exists()
 
     def walkers(self) -> list[str]:
-        """By their names; a copy that somebody put beside them, w3.bak say, is none."""
         own = (entry.parent.name for entry in self.path.glob("*/zarr.json"))
-        return sorted({*filter(OWN.fullmatch, own)}.union(*self.merged().values()))
+        return sorted({name for name in own if not NEITHER.fullmatch(name)}.union(*self.merged().values()))
 
     def merged(self) -> dict[str, list[str]]:
         """The merged groups, each with its walkers; without those that were merged again."""
