@@ -160,7 +160,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     frames = "" if found["frames"] is None else f" after {count(found['frames'], 'frame')}"
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
-        late = "" if found["ended"] == "stopped" else " (it had ended by then)"
+        late = " (it had ended by then)" if found["ended"] == "finished" else ""
         text.append(f"  stopped by     {found['stopped_by']['by']}: {found['stopped_by']['reason']}{late}")
     if found["cause"]:
         text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
