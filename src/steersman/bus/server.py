@@ -251,8 +251,9 @@ def expect_usable(url: str) -> Address:
             socket.create_connection((address.host, address.port), PROBE_S).close()
         _run(address, PROBE_S, _keeps_tuples)
     except (OSError, ServerLost) as lost:
+        why = lost.reason if isinstance(lost, ServerLost) else lost
         cure = "check the address, that the server runs, and that one with TLS is named rediss://"
-        raise ServerRefused(str(address), f"does not answer ({lost}); {cure}") from None
+        raise ServerRefused(str(address), f"does not answer ({why}); {cure}") from None
     return address
 
 
