@@ -27,6 +27,8 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import torch
 
+from steersman.system.processes import end
+
 RANK = "steersman.models.ranks.rank"
 GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
@@ -76,7 +78,7 @@ class _Server:
             # Read when torch is imported: have one thread, and ask whether there are GPUs without touching them.
             environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
             self._process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+                command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0
             )
 
     def run(self, orders: list[Order], failed: Callable[[], bool]) -> dict[int, int | None]:
@@ -96,13 +98,10 @@ class _Server:
         return codes
 
     def close(self) -> None:
-        """End it, and its ranks."""
+        """End it, and its ranks, of which none may write a word more: the next training may have the same folder."""
         self._pipe.close()
-        try:
-            self._process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process.pid, GRACE_S, group=True)
+        self._process.wait()
 
 
 _kept: list[_Server] = []

@@ -104,6 +104,7 @@ def look_around(*, kill: str = "") -> Small:
     """Train nothing; on the card, where rank 0 is. The server of the ranks, or this rank, may be killed."""
     server = psutil.Process(os.getppid())
     if kill:
+        print(os.getpid(), flush=True)
         os.kill(os.getppid() if kill == "server" else os.getpid(), signal.SIGKILL)
         signal.pause()
     model = Small()
