@@ -44,6 +44,10 @@ UNITS = "tests/models/networks/test_units.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
+    Bug("data/yardsticks.py", "if not (history.state.run.rounds and len(starts)):", "if True:",
+        "tests/data/test_yardsticks.py"),
+    Bug("data/yardsticks.py", "np.arange(len(at)) - first[which]", "np.arange(len(at))",
+        "tests/data/test_yardsticks.py"),
     Bug("steering/protocols.py", "return self.rank(scores, rng) if self.draws else super()", "return super()",
         "tests/steering/test_draws.py"),
     Bug("journal/state.py", "self.ended -= Counter([segment.how])", "self.ended -= Counter()",

@@ -78,6 +78,8 @@ def test_a_level_that_is_never_reached_is_waited_for_to_the_end() -> None:
         ("highest", [1000 + SPENT / 1000, 1000 + SPENT / 1000], (1000.05, 1000.1)),
         ("lowest", [-1e-9 * SPENT, -1e-9 * SPENT], (-5e-8, -1e-7)),
         ("highest", [np.zeros(100), np.zeros(100)], (0,)),
+        ("highest", [0.017284 * SPENT, 0.017284 * SPENT], (0.86, 1.72)),  # and not 1.73, which is not reached
+        ("lowest", [-0.017284 * SPENT, -0.017284 * SPENT], (-0.86, -1.72)),
     ],
 )
 def test_levels_are_what_plain_sampling_reaches(take: str, plain: list[np.ndarray], levels: tuple[float, ...]) -> None:

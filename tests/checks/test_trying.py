@@ -417,7 +417,7 @@ def test_the_exit_code_says_whether_all_stages_work(
     words: list[str], stages: dict[str, str], code: int, write: WriteMine,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Standard output is this verb's alone, whatever a stage prints."""
+    """And the line of the error is said. Standard output is this verb's alone, whatever a stage prints."""
     prepare = "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"
     source = write(**stages | {"prepare": prepare + ("print('noise')\n" if "--json" in words else "")})
     monkeypatch.chdir(source.parent)
@@ -428,6 +428,9 @@ def test_the_exit_code_says_whether_all_stages_work(
     assert (ended.value.code or 0) == code
     assert "noise" in said.err
     assert "noise" not in said.out
+    if code:
+        wrong = 1 + source.read_text().splitlines().index("def far(scores): return 1 / 0")
+        assert f"line {wrong}, in far" in said.out
     if "--json" in words:
         found = json.loads(said.out)
         assert all(each["ok"] for each in found["checks"] + found["stages"]) == (code == 0)

@@ -74,3 +74,44 @@ def test_what_was_spent_is_the_sum_of_the_steps(timed: bool, steps: list[list[fl
     ends = np.cumsum([len(each) for each in steps])
     known = np.searchsorted(ends, np.arange(1, len(flat) + 1), side="right")
     np.testing.assert_array_equal(found.value, np.concatenate([[np.nan], ends])[known])
+
+
+# Of each segment its walker, its number, its start, the one that this repeats, and its rows; those of a line begin
+# together. The third round of walker 0 is cut short after a frame, and goes on from there.
+ROUNDS: list[list[tuple[int, int, int, int | None, int, int]]] = [
+    [(0, 0, 0, None, 0, 3), (1, 0, 1, None, 0, 3)],
+    [(0, 1, 2, None, 3, 6), (1, 1, 3, None, 3, 6)],
+    [(0, 2, 4, None, 6, 7), (1, 2, 5, None, 6, 9)],
+    [(0, 3, 6, 4, 7, 9)],
+]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(took=st.lists(st.floats(0.1, 1e3), min_size=7, max_size=7))
+def test_in_rounds_nothing_depends_on_how_fast_each_walker_was(took: list[float], tmp_path: Path) -> None:
+    """The frames of a round are counted side by side: the first of each walker, the second of each, ..."""
+    directory, now, seconds = create(tmp_path, "run"), 1.0, iter(took)
+    writers = [GroupWriter(directory.frames.path / f"w{walker}") for walker in (0, 1)]
+    said: list[Record] = [Run(t=now, workflow="steps", seed=1, rounds=True), Session(t=now, host="here", pid=1)]
+    said += [Hired(t=now, walker=walker, slot=walker) for walker in (0, 1)]
+    for begun in ROUNDS:
+        said += [Start(t=now, start=start, seed=1, again=again) for _, _, start, again, _, _ in begun]
+        ends = []
+        for walker, number, start, _, first, end in begun:
+            for row in range(first, end):
+                writers[walker].append(FRAME, {"n": 1.0 + walker + 2 * row, "time": 1.0 + row - first})
+            of: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": first}
+            cut, ended = "frame" if end == 7 else "", now + next(seconds)
+            said.append(Began(t=now, **of))
+            ends += [
+                Ended(t=ended, **of, end_row=end, how="finished", cut=cut, simulated=float(end - first)),
+                Published(t=ended, walker=walker, frames=end, segments=number + 1),
+            ]
+        said += sorted(ends, key=lambda record: record.t)
+        now = said[-1].t
+    for writer in writers:
+        writer.close()
+    rewrite(directory.journal, said)
+    (curve,) = measure(History(directory), WORKFLOW, Params()).values()
+    np.testing.assert_array_equal(curve.value, np.arange(1, 19))
+    np.testing.assert_allclose(curve.spent, np.arange(1, 19))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import os
 import pickle
 import sys
 import time
@@ -67,7 +68,7 @@ def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = 
         copy: of it, which was loaded as in a run.
     """
     kept = copy.resolve().parent / FOLDER if copy else None
-    files = {str(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
+    files = {os.path.realpath(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
         for stage in _Trial(workflow, params, Path(folder)).stages():
             began, trouble = time.monotonic(), ""
@@ -102,8 +103,7 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
             except (Exception, SystemExit) as error:
                 if not stage.judges:  # a run says what is wrong with it
                     return None
-                frames = traceback.extract_tb(error.__traceback__)
-                lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
+                lines = [frame.lineno or 0 for frame in _within({os.path.realpath(source)}, error)]
                 problem = f"{stage.what}: {told(error)}"
                 raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
             scored |= stage.what == "score"
@@ -112,13 +112,17 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
 
 def explained(error: BaseException, files: set[str], function: Any) -> str:
     """The lines of these files that led to an error, or else where the function is, and the error."""
-    raised = [each.__traceback__ for each in (error.__cause__, error) if each]
-    lines = [frame for each in raised for frame in traceback.extract_tb(each) if frame.filename in files]
+    lines = [frame for each in (error.__cause__, error) if each for frame in _within(files, each)]
     where = "".join(traceback.format_list(lines))
     if not lines and (code := getattr(function, "__code__", None)):
         where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'
     cause = f"{error.__cause__}\n" if error.__cause__ else ""  # of a process of a Pool it holds the traceback
     return f"{where}{cause}{told(error)}"
+
+
+def _within(files: set[str], error: BaseException) -> list[traceback.FrameSummary]:
+    """The lines of these files, real paths, that led to an error; a module may be loaded by a path from here."""
+    return [line for line in traceback.extract_tb(error.__traceback__) if os.path.realpath(line.filename) in files]
 
 
 @contextlib.contextmanager

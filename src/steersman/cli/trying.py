@@ -33,9 +33,9 @@ def try_(
     with tempfile.TemporaryDirectory(prefix="steersman-try-") as folder:
         copy = modules.copied(source, Path(folder).resolve())
         try:
-            loaded = loading.load(copy, shown=shown, moves=True)
+            loaded = loading.load(copy, shown=source, moves=True)
         except BadWorkflow as wrong:
-            raise BadWorkflow(wrong.path, wrong.line, modules.explained(wrong.problem, copy.parent)) from None
+            raise BadWorkflow(str(shown), wrong.line, modules.explained(wrong.problem, copy.parent)) from None
         checked = loading.parameters(loaded, file, assignments)
         loading.check_rules(loaded, checked)
         if not print_steps(loaded, checked, source, copy):

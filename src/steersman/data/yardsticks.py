@@ -1,6 +1,6 @@
 """Run directory -> curves of its yardsticks: what its frames amount to, by one code for every run.
 
-Axes: n frames in the order in which they were made.
+Axes: n frames in the order in which they were made; of a run in rounds those of a round side by side, see `_order`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
     segments = history.segments
     if not len(segments.made):
         return {}
-    order = np.argsort(_moments(segments), kind="stable")
+    order = _order(history)
     spent = _spent(history, order)
     worth = [_worth(history, batch, workflow, params) for batch in segments.batches()]
     return {
@@ -57,20 +57,43 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
 
 def follow(history: History, metric: str) -> Curve:
     """A metric of a run against what was spent when it was computed; NaN before the first time."""
-    moment = _moments(history.segments)
-    order = np.argsort(moment, kind="stable")
+    moments = np.sort(_moments(history.segments))
     known, value = history.metrics.get(metric, np.empty((0, 2))).T
-    made = np.searchsorted(moment[order], known, side="right")  # frames, when it was computed
-    latest = np.searchsorted(made, np.arange(1, len(moment) + 1), side="right")
-    return Curve(_spent(history, order), np.concatenate([[np.nan], value])[latest])
+    made = np.searchsorted(moments, known, side="right")  # frames, when it was computed
+    latest = np.searchsorted(made, np.arange(1, len(moments) + 1), side="right")
+    return Curve(_spent(history, _order(history)), np.concatenate([[np.nan], value])[latest])
+
+
+def _order(history: History) -> np.ndarray:
+    """(n,) int, the order in which frames were made, of frames that are given segment by segment.
+
+    The segments of a round run side by side, at the same pace: how fast each of them ran is an accident of the machine,
+    and the same seed would be judged otherwise when it is run again.
+    """
+    segments, starts = history.segments, history.starts
+    if not (history.state.run.rounds and len(starts)):
+        return np.argsort(_moments(segments), kind="stable")
+    at, _ = _frames(segments)
+    start = history.chosen_as(segments.start)[at]
+    chosen = starts["moment"][np.minimum(start, len(starts) - 1)]  # one moment for a round; 0 where the record is lost
+    one_by_one = np.argsort(start, kind="stable")  # a segment that was cut short is before the one that goes on from it
+    _, first, which = np.unique(start[one_by_one], return_index=True, return_inverse=True)
+    number = np.empty(len(at), int)
+    number[one_by_one] = np.arange(len(at)) - first[which]
+    return np.lexsort((start, number, np.where(chosen > 0, chosen, segments.began[at])))
+
+
+def _frames(segments: SegmentTable) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) int each, the segment and the row of each frame, segment by segment."""
+    frames = (segments.end - segments.first)[segments.made]
+    at = np.repeat(segments.made, frames)
+    before = np.repeat(np.cumsum(frames) - frames, frames)
+    return at, segments.first[at] + np.arange(len(at)) - before
 
 
 def _moments(segments: SegmentTable) -> np.ndarray:
     """(n,) float, when each frame was made, seconds since 1970, segment by segment."""
-    frames = (segments.end - segments.first)[segments.made]
-    at = np.repeat(segments.made, frames)
-    before = np.repeat(np.cumsum(frames) - frames, frames)
-    return segments.moments(at, segments.first[at] + np.arange(len(at)) - before)
+    return segments.moments(*_frames(segments))
 
 
 def _spent(history: History, order: np.ndarray) -> np.ndarray:

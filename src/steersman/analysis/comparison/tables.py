@@ -16,6 +16,8 @@ from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
 from steersman.analysis.page import plain
 from steersman.dashboard import style
 
+MEDIAN_TIME = "A median time is when half of the seeds had got there (Kaplan-Meier), also by seeds that never did."
+
 
 def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, Any]:
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
@@ -48,6 +50,7 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
         for row, _ in mine:
             arm, end, share, verdict = cells(row)
             text.append(_line([f"`{arm}`", end, *(_reached(row, level) for level in levels), share, verdict]))
+        text += ["", MEDIAN_TIME] if levels else []
         text.append("")
     return "\n".join([*text, *_costs(rows)]) + "\n"
 

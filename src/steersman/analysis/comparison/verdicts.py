@@ -171,7 +171,7 @@ def with_levels(measures: Measures, plain: Sequence[Runs]) -> Measures:
     return {
         name: measure if measure.levels else replace(measure, levels=_levels(
             [curve for runs in plain for curve in runs.curves[name]],
-            whole=isinstance(measure, Yardstick) and measure.take == "distinct",
+            less=measure.less, whole=isinstance(measure, Yardstick) and measure.take == "distinct",
         ))
         for name, measure in measures.items()
     }  # fmt: skip
@@ -203,8 +203,11 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     )  # fmt: skip
 
 
-def _levels(curves: Sequence[Curve], *, whole: bool) -> tuple[float, ...]:
-    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far it goes."""
+def _levels(curves: Sequence[Curve], *, less: bool, whole: bool) -> tuple[float, ...]:
+    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far it goes.
+
+    A level is rounded to the side on which that median has reached it.
+    """
     end = min(curve.spent[-1] for curve in curves)
     reached = [float(np.median([curve.at(share * end) for curve in curves])) for share in (0.5, 1.0)]
     if whole:
@@ -212,7 +215,10 @@ def _levels(curves: Sequence[Curve], *, whole: bool) -> tuple[float, ...]:
     values = np.concatenate([curve.value[np.isfinite(curve.value)] for curve in curves])
     span = float(np.ptp(values)) if len(values) else 0.0
     digits = 2 - math.floor(math.log10(span)) if span else 15
-    return tuple(dict.fromkeys(round(value, digits) for value in reached))
+    near = [round(value, digits) for value in reached]
+    beyond = [level < value if less else level > value for level, value in zip(near, reached, strict=True)]
+    step = 10.0**-digits * (1 if less else -1)
+    return tuple(dict.fromkeys(round(at + step * over, digits) for at, over in zip(near, beyond, strict=True)))
 
 
 def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:
