@@ -207,6 +207,28 @@ def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model
     assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["implied time scales", "second slowest"]
 
 
+@pytest.mark.slow
+def test_along_a_score_of_one_number_the_free_energy_is_a_curve() -> None:
+    """That of the frames, where these are of equilibrium; its interval holds it."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((4, 5_000))
+    for i in range(1, x.shape[1]):
+        x[:, i] = 0.8 * x[:, i - 1] + 0.6 * rng.normal(size=len(x))  # a normal distribution of variance 1
+    one = Trajectories(x.reshape(-1, 1), {}, list(np.arange(x.size).reshape(x.shape)), STEP, "1", stopped=0, score="x")
+    figure = draw(one, markov.build(one, lag=1))
+    axes = figure.axes[1]
+    at, energy = axes.lines[0].get_data()
+    inside = np.abs(at) < 1.5
+    np.testing.assert_allclose(energy[inside], at[inside] ** 2 / 2, atol=0.3)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "free energy / kT")
+    assert len(figure.axes) == 2, "no bar of colours"
+
+
+def test_more_states_than_the_frames_can_tell_apart_are_refused(found: Trajectories) -> None:
+    with pytest.raises(TooLittle, match=f"at most {len(found.features) // 5:,}"):
+        markov.build(found, states=10**6)
+
+
 @pytest.mark.parametrize(("apart", "seed"), [(0.05, 7), (0.3, 1), (1.0, 1)])
 def test_no_interval_of_a_time_scale_of_few_frames_goes_below_zero_or_on_for_ever(apart: float, seed: int) -> None:
     """Six short pieces, hardly connected: eigenvalues of draws lie at 1 and, by rounding, beyond it."""

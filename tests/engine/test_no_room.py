@@ -16,7 +16,7 @@ from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.run import Run
 from steersman.journal import lock
-from steersman.journal.errors import NoRoom
+from steersman.journal.errors import NoRoom, RunIsGone
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -123,6 +123,23 @@ def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
     _, state = opened(directory.path)
     assert state.end is not None
     assert state.end.outcome == "interrupted"
+
+
+def test_a_run_that_is_moved_while_it_is_driven_ends_with_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And can be read where it is."""
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    work = Run._work
+
+    def moved(self: Run) -> object:
+        self.directory.path.rename(tmp_path / "elsewhere")
+        return work(self)
+
+    monkeypatch.setattr(Run, "_work", moved)
+    with pytest.raises(RunIsGone):
+        run.execute()
+    assert opened(tmp_path / "elsewhere")[1].sessions
 
 
 def fill(client: redis.Redis) -> None:

@@ -24,7 +24,7 @@ def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> An
     said = {**answer(found, model), **by_weights(found, policy)}
     facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
     results = {"With 95 % intervals": rows(said), "By the weights of the ensemble": rows_by_weights(said)}
-    return Analysis(said, time_scales.draw(found, model), time_scales.CAPTION, facts, results, lines(said))
+    return Analysis(said, time_scales.draw(found, model), time_scales.caption(found), facts, results, lines(said))
 
 
 def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:

@@ -33,6 +33,7 @@ CONNECTED = 0.95  # of the frames
 GROUPS = 6  # of neighbouring states, between which is asked whether the flow is balanced
 SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
 NEVER = 1e6  # lags: a process that is slower was not seen to end in this draw
+VISITS = 5  # frames in a state that are the least it takes to say where it leads to, on the average of all
 SEED = 0  # an analysis that is made again is the same
 
 
@@ -104,11 +105,13 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     Args:
         states: number of clusters of the features; 0: the square root of the number of frames, 20 to 200.
         lag: in frames; 0: the shortest one from which the time scales do not change.
-    Raises: TooLittle. MissingExtra: deeptime.
+    Raises: TooLittle: for so many states, too. MissingExtra: deeptime.
     """
     _deeptime()
     from sklearn.cluster import KMeans
 
+    if states > (most := len(found.features) // VISITS):
+        raise TooLittle(f"{len(found.features):,} frames are too few for {states:,} states; give at most {most:,}")
     points = len(np.unique(found.features, axis=0))
     count = min(states or int(np.clip(np.sqrt(len(found.features)), 20, 200)), points)
     clusters = KMeans(count, n_init=1, random_state=SEED).fit(found.features)

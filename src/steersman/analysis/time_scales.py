@@ -1,4 +1,4 @@
-"""A model -> its figure: implied time scales, and the free energy over the two slowest coordinates."""
+"""A model -> its figure: implied time scales, and the free energy along a score or its two slowest combinations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from steersman.dashboard import free_energy, style
 
 CAPTION = (
     "Left: implied time scales by lag with 95 % intervals; below the dotted line nothing can be seen; the upright line "
-    "is the lag that was chosen. Right: free energy over the two slowest coordinates, frames weighted by the model."
+    "is the lag that was chosen. Right: free energy {}, frames weighted by the model."
 )
 BINS = 40
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN)
+
+
+def caption(found: Trajectories) -> str:
+    over = (f"along {found.score} with 95 % intervals", f"over the two numbers of {found.score}")
+    dimensions = found.features.shape[1]
+    return CAPTION.format(
+        over[dimensions - 1] if dimensions < 3 else f"over the two slowest combinations in {found.score}"
+    )
 
 
 def draw(found: Trajectories, model: MarkovStateModel) -> Figure:
@@ -24,20 +32,40 @@ def draw(found: Trajectories, model: MarkovStateModel) -> Figure:
     unit = "" if found.unit == "1" else f" / {found.unit}"
     _scales(left, found, model)
     left.set(xlabel=f"lag{unit}", ylabel=f"implied time scales{unit}", yscale="log")
+    if found.features.shape[1] == 1:
+        _profile(right, found, model)
+    else:
+        _map(figure, right, found, model)
+    return figure
+
+
+def _profile(axes: Axes, found: Trajectories, model: MarkovStateModel) -> None:
+    x = found.features[:, 0]
+    edges = np.histogram_bin_edges(x, BINS)
+    own = np.digitize(x, edges[1:-1])
+    share = np.array([model.average(own == i) for i in range(BINS)])
+    with np.errstate(divide="ignore"):
+        energy, high, low = -np.log(np.where(share > 0, share, [np.nan, 0.0, np.nan])).T
+    zero = np.nanmin(energy)
+    middle = (edges[1:] + edges[:-1]) / 2
+    free_energy.curve(axes, middle, energy - zero, low - zero, high - zero, found.score)
+
+
+def _map(figure: Figure, axes: Axes, found: Trajectories, model: MarkovStateModel) -> None:
     x = slowest(found, model)
     height, *edges = np.histogram2d(x[:, 0], x[:, 1], bins=BINS, weights=model.weights)
     energy = -np.log(np.where(height > 0, height, np.nan))
     across, up = ((each[1:] + each[:-1]) / 2 for each in edges)
-    free_energy.surface(figure, right, across, up, energy - np.nanmin(energy))
-    right.set(xlabel="slowest coordinate", ylabel="second slowest")
-    return figure
+    free_energy.surface(figure, axes, across, up, energy - np.nanmin(energy))
+    if found.features.shape[1] == 2:
+        axes.set(xlabel=f"{found.score}, first number", ylabel=f"{found.score}, second number")
+    else:
+        axes.set(xlabel="slowest coordinate", ylabel="second slowest")
 
 
 def slowest(found: Trajectories, model: MarkovStateModel) -> np.ndarray:
     """(n, 2) float: the features themselves where there are two, else their two slowest combinations."""
     features = found.features
-    if features.shape[1] == 1:
-        return np.column_stack([features, np.zeros(len(features))])
     if features.shape[1] == 2:
         return features
     from deeptime.decomposition import TICA

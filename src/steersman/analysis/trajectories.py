@@ -45,6 +45,7 @@ class Trajectories:
         members: the n frames again, of a single run that is a weighted ensemble, with their weights and rounds, and the
             score of its target if it has one; else None.
         differing: in words, parameters that had several values.
+        score: name of the features.
     """
 
     features: np.ndarray
@@ -55,6 +56,7 @@ class Trajectories:
     stopped: int
     members: Scores | None = None
     differing: Sequence[str] = ()
+    score: str = "score"
 
 
 def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
@@ -89,7 +91,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
         pieces=[piece + at for at, (_, _, pieces, *_) in zip(offsets[:-1], parts, strict=True) for piece in pieces],
         step=float(np.median(steps)), unit=first.state.time_unit, stopped=sum(stopped for *_, stopped, _ in parts),
         members=_members(first, scores) if weighted else None,
-        differing=list(differing([History(run) for run in runs], workflow)),
+        differing=list(differing([History(run) for run in runs], workflow)), score=name,
     )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ class Scorer:
             except NoAnswerYet as error:
                 value, why = math.nan, f": {error}"
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
-                if not early and self._is_news(name, told(error)):
+                if not early and (self._is_news(name, told(error)) or self._counts(f"metric {name}")):
                     self._recorder.fails_here(f"metric {name}", error)
                 continue
             self._recorder.works(f"metric {name}")
@@ -230,6 +230,11 @@ class Scorer:
                 )
         if values:
             self._recorder.record(Metrics(values=values))
+
+    def _counts(self, stage: str) -> bool:
+        """Whether its next failure in a row may be the one that ends the run, if its rule needs this metric."""
+        known = self._recorder.state.stages.get(stage)
+        return known is None or known.failures < self._workflow.most_failures
 
     def _is_news(self, name: str, why: str) -> bool:
         """Whether it was not said before that a metric has no value, and why."""

@@ -9,6 +9,7 @@ EngineError
 │   └── RunDamaged        a file of a run cannot be read
 ├── RunIsLocked           another process drives this run
 ├── NoRoom                the disk is full, read-only, or there are too many open files
+├── RunIsGone             a run directory was removed or moved while it was driven
 └── JournalError          a journal that cannot be read
     └── JournalTooNew     a newer Steersman wrote it
 """
@@ -64,6 +65,16 @@ class NoRoom(EngineError):
         return (
             f"{self.path}: {self.problem}; all committed data are intact. "
             f"Remove the cause, then continue with `steersman resume {self.path}`"
+        )
+
+
+class RunIsGone(EngineError):
+    path: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} was removed or moved while it was driven; all its processes have ended. "
+            "If it was moved, continue it with `steersman resume` and its new path"
         )
 
 

@@ -23,7 +23,7 @@ import msgspec
 import yaml
 
 from steersman.journal.calls import TASKS
-from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
+from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged, RunIsGone
 from steersman.journal.file import Place, follow
 from steersman.steering import Bias
 from steersman.store import Frames, make_root
@@ -192,11 +192,14 @@ def _unborn(path: Path) -> bool:
 
 @contextlib.contextmanager
 def needing_room(path: Path) -> Iterator[None]:
-    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error."""
+    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error. RunIsGone: the directory
+    is not there any more."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in NO_ROOM:
+    except Exception as error:
+        if not path.exists():
+            raise RunIsGone(str(path)) from None
+        if not isinstance(error, OSError) or error.errno not in NO_ROOM:
             raise
         raise NoRoom(str(path), error.strerror or str(error)) from None
 

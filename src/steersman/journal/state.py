@@ -316,10 +316,10 @@ class State(Standing):
     def _on_stage(self, record: records.Stage) -> None:
         stage = self.stages.setdefault(record.stage, Stage())
         stage.worked |= record.ok
+        if not record.ok and not (stage.failures and stage.cause == record.cause):  # what is said again is no news
+            self.notes.append(record)
         stage.failures = 0 if record.ok else stage.failures + 1
         stage.cause = record.cause
-        if not record.ok:
-            self.notes.append(record)
 
     def _on_stop(self, record: records.Stop) -> None:
         self._stop(record)
