@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -35,7 +36,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
         *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
-        Check("stop", True, str(workflow.stop_rule(plan.params))),
+        Check("stop", True, _stop(workflow.stop_rule(plan.params))),
         Check("simulated time", True, _time(workflow.time_unit)),
         _training(plan),
         *([Check("held out", True, found)] if (found := _held_out(plan)) else []),
@@ -47,6 +48,12 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         *_memory(plan),
         _files(plan),
     ]
+
+
+def _stop(rule: StopRule) -> str:
+    if any(isinstance(each, Budget) for each in _rules(rule)):
+        return str(rule)
+    return f"{rule}, and no budget: until that is met the run goes on"
 
 
 def _time(unit: str) -> str:
@@ -89,8 +96,12 @@ def _training(plan: Plan) -> Check:
 
 def _limit(name: str, rule: StopRule) -> float:
     """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
-    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
-    return min((each.limits.get(name, math.inf) for each in rules if isinstance(each, Budget)), default=math.inf)
+    budgets = (each for each in _rules(rule) if isinstance(each, Budget))
+    return min((each.limits.get(name, math.inf) for each in budgets), default=math.inf)
+
+
+def _rules(rule: StopRule) -> Sequence[StopRule]:
+    return rule.rules if isinstance(rule, AnyOf) else (rule,)
 
 
 def _held_out(plan: Plan) -> str:

@@ -147,6 +147,9 @@ def resume(
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
     if made.state.paused:
         err.plain(display.paused(made.state))
+    source = Path(directory.settings().get("source", ""))
+    if not made.mended and source.is_file() and source.read_bytes() != directory.workflow.read_bytes():
+        err.plain(f"it goes on with its own workflow.py, from which {source} differs; see `resume --help`, --workflow")
     _execute(directory, made)
     _finish(directory, made, report=report, require_goal=require_goal, as_json=as_json)
 

@@ -75,7 +75,10 @@ class Scores:
         if bins < 1:
             raise ValueError(f"bins={bins}: a grid has at least 1 cell in each dimension")
         if bins ** x.shape[1] >= 2**63:
-            raise ValueError(f"{name} has {x.shape[1]} dimensions, too many for a grid of {bins} cells in each")
+            raise ValueError(
+                f"{name} has {x.shape[1]} dimensions, too many for a grid of {bins} cells in each; "
+                "give a smaller bins, or a score of fewer dimensions"
+            )
         low, high = x.min(axis=0), x.max(axis=0)
         width = np.where(high > low, high - low, 1.0)
         grid = np.minimum((bins * (x - low) / width).astype(np.int64), bins - 1)

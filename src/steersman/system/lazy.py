@@ -5,6 +5,7 @@ A workflow file is read in milliseconds, torch in seconds. The imports below `if
     from steersman.models.networks.pca import PCA as PCA
 """
 
+import difflib
 import re
 import sys
 from collections.abc import Callable
@@ -21,7 +22,9 @@ def lazy(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], li
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            near = [] if name.startswith("_") else difflib.get_close_matches(name, homes, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}")
         if homes[name] == package:  # a module of its own
             return import_module(f"{package}.{name}")
         return getattr(import_module(homes[name]), name)
