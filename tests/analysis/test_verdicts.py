@@ -90,6 +90,17 @@ def test_levels_are_what_plain_sampling_reaches(take: str, plain: list[np.ndarra
     assert all(times.reached.all() for times in row.times.values()) or take == "distinct"
 
 
+def test_a_mean_is_compared_at_the_end_and_reaches_a_level_that_is_given_when_it_stays_there() -> None:
+    """Its first frames may lie anywhere."""
+    mean = Yardstick(lambda p, frames: frames["x"], "mean")
+    curves = [np.where(SPENT < 3, 9.0, np.where(SPENT < 50, 0.0, 1.0)), np.where(SPENT < 3, 9.0, 0.0)]
+    (row,) = rows(runs(PLAIN, curves), runs("A()", curves), {"error": mean})
+    assert not row.times
+    (row,) = rows(runs(PLAIN, curves), runs("A()", curves), {"error": replace(mean, levels=(1.0,))})
+    assert row.times[1.0].time.tolist() == [50.0, 100.0]
+    assert row.times[1.0].reached.tolist() == [True, False]
+
+
 def test_seeds_are_paired() -> None:
     """What a seed costs is the same for both: the ratio is certain however much seeds differ."""
     for n in (4, 12):

@@ -26,6 +26,8 @@ def facts(seen: Overview) -> dict[str, str]:
         **{name: f"{value:.4g}" for name, value in seen.metrics.items()},
         "slots idle": _idle(seen),
     }
+    if seen.blind:
+        found["they begin"] = "at the prepared start, whatever is chosen: none looks at start.frame or leaves a state"
     if seen.silent_s > SILENT_S:
         found["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
     if seen.starting:

@@ -97,6 +97,7 @@ class Overview:
         silent_s: seconds for which the most silent of the segments that run gave no frame; 0 where none runs.
         starting: walkers that have come, of how many, while some have not, or "".
         failing: stages of the workflow that fail, in words, by name.
+        blind: every segment begins at the prepared start, whatever is chosen.
         notes: the newest last.
         last_note: the newest, if nothing else tells its cause.
     """
@@ -136,6 +137,7 @@ class Overview:
     silent_s: float
     starting: str
     failing: dict[str, str]
+    blind: bool
     last_cause: str
     last_note: str
     notes: tuple[Note, ...]
@@ -191,7 +193,7 @@ def overview(
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
         shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
-        starting=_starting(state), failing=_failing(state),
+        starting=_starting(state), failing=_failing(state), blind=state.blind,
         last_cause=state.last_cause, last_note=_last_note(state),
         notes=tuple(Note(note.t, records.words(note)) for note in state.notes),
     )  # fmt: skip

@@ -25,8 +25,8 @@ class SegmentTable:
 
     Args:
         walker, number, slot, start: (n,) int.
-        parent: (n,) int, position of the segment whose frame it started from, -1 for the prepared start, or where it is
-            not known any more (`lost`).
+        parent: (n,) int, position of the segment whose frame it started from, -1 for the prepared start, where segments
+            begin whatever is chosen (State.blind) too, or where it is not known any more (`lost`).
         parent_row: (n,) int, row of that frame in its walker's group, -1.
         policy: (n,) str, who chose the start.
         how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
@@ -151,13 +151,16 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
     names = np.array([*policies, "unknown"], dtype=object)
     parent = places(found, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
     parent = np.where(parent < np.arange(len(times)), parent, -1)
+    lost = ~known | ((chosen["walker"] >= 0) & (parent < 0))
+    parent_row = np.where(known, chosen["row"], -1)
+    if state.blind:
+        parent[:], parent_row[:] = -1, -1
     slots, gone = np.zeros(state.next_walker + 1, int), np.full(state.next_walker + 1, state.now)
     for walker in state.walkers.values():
         slots[walker.number], gone[walker.number] = walker.slot, gone_at(state, walker, state.now)
     return SegmentTable(
         walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
-        start=own["start"], parent=parent, lost=~known | ((chosen["walker"] >= 0) & (parent < 0)),
-        parent_row=np.where(known, chosen["row"], -1),
+        start=own["start"], parent=parent, lost=lost, parent_row=parent_row,
         policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
         **{name: np.where(known, chosen[name], 0) for name in ("model", "with_model", "bias")},
         share=np.where(known, chosen["share"], 1.0), began=times["began"],

@@ -17,6 +17,8 @@ from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.store.names import SegmentName
 from steersman.system import reading
 
+BLIND = "but segments do not look at start.frame, nor leave a state: they begin at the prepared start"
+
 
 def why(history: History, name: str) -> dict[str, Any]:
     """Say where a segment came from and how it ended.
@@ -44,10 +46,10 @@ def why(history: History, name: str) -> dict[str, Any]:
         "start": start.start,
         "seed": start.seed,
         "began": float(segments.began[at]),
-        "parent": _named(history, start.parent),
+        "parent": _parent(history, start),
         "model": start.model,
         "policy": start.policy,
-        "reason": start.reason,
+        "reason": start.reason + (f"; {BLIND}" if history.state.blind and start.parent else ""),
         "draw": dict(start.draw),
         **_given(start),
         "attempt": start.attempt,
@@ -93,7 +95,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}
         known |= changed | _given(start)
-        segments.append({"segment": found.name(at), "parent": _named(history, start.parent), **known})
+        segments.append({"segment": found.name(at), "parent": _parent(history, start), **known})
     versions = sorted({each[name] for each in segments for name in ("model", "with_model")} - {0})
     pushed = {each["bias"] for each in segments}
     return {
@@ -186,6 +188,11 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
             while piece := opened.read(2**20):
                 weights.update(piece)
     return {"version": version, "frames": card.get("frames", 0), "weights": weights.hexdigest()}
+
+
+def _parent(history: History, start: records.Start) -> dict[str, Any] | None:
+    """The frame that a segment began at."""
+    return None if history.state.blind else _named(history, start.parent)
 
 
 def _named(history: History, frame: FrameId | None) -> dict[str, Any] | None:

@@ -164,6 +164,12 @@ class Standing:
         return self.reads is False and (self.leaves_state or not self.ended["finished"])
 
     @property
+    def blind(self) -> bool:
+        """Whether every segment begins at the prepared start, whatever is chosen: none looked at its frame, or left a
+        state."""
+        return self.reads is False and not self.exact
+
+    @property
     def any_frame(self) -> bool:
         """Whether a segment goes on from a frame alone. Where nobody knows it does not, once there were states."""
         if self.run.exact is not None:

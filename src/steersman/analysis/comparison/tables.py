@@ -28,10 +28,10 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
         out = csv.writer(file)
         out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached", "chosen_by_policy"])
         for row, runs in rows:
-            for level, times in row.times.items():
-                each = zip(runs.seeds, row.final, times.time, times.reached, strict=True)
-                for seed, final, time, reached in each:
-                    of_seed = seed, final, level, time, int(reached)
+            for i, seed in enumerate(runs.seeds):
+                times = [(level, of.time[i], int(of.reached[i])) for level, of in row.times.items()]
+                for of_level in times or [("", "", "")]:
+                    of_seed = seed, row.final[i], *of_level
                     out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, row.share])
     with style.applied():
         draw(all_runs).savefig(folder / "figure.png")

@@ -148,7 +148,7 @@ def collect(
         steering = steering_of(arm, workflow)
         runs.trained += any(model.fit for model in history.state.models)
         runs.own += steering.own(history.state.chosen)
-        runs.blind |= history.state.reads is False and not (history.state.exact or steering.policy.draws)
+        runs.blind |= history.state.blind and not steering.policy.draws
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
@@ -167,9 +167,9 @@ def _cost(history: History) -> dict[str, float]:
 
 def with_levels(measures: Measures, plain: Sequence[Runs]) -> Measures:
     """Measures and the levels whose times are compared, the same for all arms: where one names none, what plain
-    sampling reaches at half time and at its end, of all variations together."""
+    sampling reaches at half time and at its end, of all variations together. A mean comes to nothing: it has none."""
     return {
-        name: measure if measure.levels else replace(measure, levels=_levels(
+        name: measure if measure.levels or _is_mean(measure) else replace(measure, levels=_levels(
             [curve for runs in plain for curve in runs.curves[name]],
             less=measure.less, whole=isinstance(measure, Yardstick) and measure.take == "distinct",
         ))
@@ -194,7 +194,10 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
     base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
     before, times = (
-        {level: _reached(each.curves[name], level, less=yardstick.less) for level in yardstick.levels}
+        {
+            level: _reached(each.curves[name], level, less=yardstick.less, stays=_is_mean(yardstick))
+            for level in yardstick.levels
+        }
         for each in (plain, runs)
     )
     return Row(
@@ -221,10 +224,17 @@ def _levels(curves: Sequence[Curve], *, less: bool, whole: bool) -> tuple[float,
     return tuple(dict.fromkeys(round(at + step * over, digits) for at, over in zip(near, beyond, strict=True)))
 
 
-def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:
+def _is_mean(measure: Yardstick | HeldOutMetric) -> bool:
+    return isinstance(measure, Yardstick) and measure.take == "mean"
+
+
+def _reached(curves: Sequence[Curve], level: float, *, less: bool, stays: bool) -> Times:
+    """When each curve came to a level first, or `stays`, for good: a mean of few frames may be anything."""
     time, reached = [], []
     for curve in curves:
         there = curve.value <= level if less else curve.value >= level
+        if stays:
+            there = np.logical_and.accumulate(there[::-1])[::-1]
         reached.append(bool(there.any()))
         time.append(float(curve.spent[there.argmax()] if there.any() else curve.spent[-1]))
     return Times(np.array(time), np.array(reached))
