@@ -253,7 +253,7 @@ def _begin(folder: Path, start: Start, plan: _Plan, grompp: Sequence[str]) -> in
 
 def _given(start: Start) -> tuple[bytes, bool]:
     """A .trr of the frame, if there is one, and whether it has no velocities. Raises: WrongStart."""
-    frame, atoms = start.frame, start.prepared.atoms
+    frame, atoms = dict(start.frame), start.prepared.atoms
     if not frame:
         return b"", True
     for name, shape in {"box": (3, 3), "positions": (atoms, 3), "velocities": (atoms, 3)}.items():

@@ -145,13 +145,15 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
 
     Raises:
         TypeError: there is no molecule.
+        UnknownName: the frame has no `positions`.
         WrongStart: they do not fit the molecule, or are not finite.
     """
     molecule = start.prepared
     if not isinstance(molecule, Molecule):
         raise TypeError(f"start.prepared is a {type(molecule).__name__}; prepare a Molecule, e.g. by build_peptide")
-    prepared = start.frame.get("positions", molecule.positions)
-    positions, velocities = start.state.get("positions", prepared), start.state.get("velocities")
+    positions, velocities = start.state.get("positions"), start.state.get("velocities")
+    if positions is None:
+        positions = start.frame.get("positions", molecule.positions)
     for name, array in (("positions", positions), ("velocities", velocities)):
         if array is not None and np.shape(array) != molecule.positions.shape:
             raise WrongStart(name, molecule.positions.shape, f"it has shape {np.shape(array)}")

@@ -75,12 +75,12 @@ def prepared_system(
 
     Args:
         path: a PDB or mmCIF file with all atoms, hydrogens and water too, and the box (CRYST1).
-        system_xml: the serialized OpenMM System that belongs to it, which gets the box of the file; None builds ff14SB
-            with TIP3P and PME.
+        system_xml: the serialized OpenMM System that belongs to it; a periodic one gets the box of the file, and one
+            in vacuum needs none. None builds ff14SB with TIP3P and PME.
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
-        UnusableSystem: no box, another number of atoms, a barostat (frames hold no box), or OpenMM refuses it.
+        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), or OpenMM refuses it.
         IncompleteStructure: atoms are missing.
     """
     pdb = atom_file.read(path)
@@ -105,8 +105,10 @@ def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     except (openmm.OpenMMException, ValueError) as damaged:
         raise UnusableSystem(path, f"is no OpenMM System: {damaged}") from damaged
     atoms = pdb.topology.getNumAtoms()
-    if not isinstance(system, openmm.System) or system.getNumParticles() != atoms:
-        raise UnusableSystem(path, f"is no OpenMM System of the structure's {atoms} atoms")
+    if not isinstance(system, openmm.System):
+        raise UnusableSystem(path, f"is no OpenMM System, but a {type(system).__name__}")
+    if (particles := system.getNumParticles()) != atoms:
+        raise UnusableSystem(path, f"is a System of {particles} particles, and the structure has {atoms} atoms")
     for force in system.getForces():
         if hasattr(force, "setRandomNumberSeed"):  # barostats and Andersen's thermostat: no part of a segment's seed
             what = f"has a barostat or a thermostat ({force.getName()}); equilibrate first and remove it"

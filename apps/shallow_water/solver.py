@@ -117,7 +117,8 @@ def run(
         rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
         device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
     Raises:
-        UnknownCase, UnknownChoice, OutOfRange, WrongStart: raised before the first step.
+        UnknownCase, UnknownChoice, OutOfRange, WrongStart, UnknownName (the frame has no `state`): raised before the
+            first step.
         FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
     if not 0 <= perturbation_m < math.inf:
@@ -125,8 +126,8 @@ def run(
     _check(days, report_hours, diffusion_hours, case, parameters)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     rng = np.random.default_rng(seed)
-    if parameters is None and "state" in start.frame:
-        state = _stored(model, start.frame["state"])
+    if parameters is None and (stored := start.frame.get("state")) is not None:
+        state = _stored(model, stored)
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
         drawn = rng.standard_normal(8) if parameters is None else parameters

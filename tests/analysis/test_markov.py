@@ -217,7 +217,7 @@ def test_along_a_score_of_one_number_the_free_energy_is_a_curve() -> None:
     one = Trajectories(x.reshape(-1, 1), {}, list(np.arange(x.size).reshape(x.shape)), STEP, "1", stopped=0, score="x")
     figure = draw(one, markov.build(one, lag=1))
     axes = figure.axes[1]
-    at, energy = axes.lines[0].get_data()
+    at, energy = (np.asarray(each, float) for each in axes.lines[0].get_data())
     inside = np.abs(at) < 1.5
     np.testing.assert_allclose(energy[inside], at[inside] ** 2 / 2, atol=0.3)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "free energy / kT")

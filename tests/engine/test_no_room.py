@@ -129,7 +129,7 @@ def test_a_run_that_is_moved_while_it_is_driven_ends_with_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And can be read where it is."""
-    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    _, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
     work = Run._work
 
     def moved(self: Run) -> object:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 from steersman import Start
 from steersman.stages.errors import NoPoint
 from steersman.stages.start import Watched
+from steersman.system.errors import UnknownName
 
 
 def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
@@ -29,6 +32,18 @@ def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
 def test_what_is_no_point_of_so_many_dimensions_is_refused(draw: dict[str, np.ndarray]) -> None:
     with pytest.raises(NoPoint):
         Start(draw=draw).point(3, seed=1)
+
+
+def test_a_default_is_for_the_prepared_start_and_not_for_a_name_that_frames_do_not_have() -> None:
+    """A segment would begin at the prepared start for ever, without a word. Not all states have the same names."""
+    assert Start().frame.get("x", 1.0) == 1.0
+    start = Start(frame={"pos": np.zeros(2)}, state={"x": 1.0})
+    for frame in (start.frame, pickle.loads(pickle.dumps(start.frame))):
+        np.testing.assert_array_equal(frame.get("pos", 1.0), [0, 0])
+        with pytest.raises(UnknownName):
+            frame.get("x", 1.0)
+        assert "x" not in frame
+    assert start.state.get("v", 2.0) == 2.0
 
 
 def test_a_stored_frame_is_not_changed_in_place() -> None:

@@ -29,7 +29,7 @@ from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.params import Params
-from steersman.stages.start import NoFrame, Start, Watched
+from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
@@ -252,9 +252,9 @@ class _Trial:
         if chosen is None or self._out is None or chosen.index == NEW:
             drawn = (self._out is None and self._held_out) or (chosen.draw if chosen else {})
             draw = {name: np.asarray(value, np.float64) for name, value in drawn.items()}
-            return Start(self._prepared, Watched(NoFrame()), draw=draw, **given)
+            return Start(self._prepared, StoredFrame(NoFrame()), draw=draw, **given)
         state = self._out.restart if chosen.exact else {}
-        frame = Watched(self._out.frame(chosen.index))
+        frame = StoredFrame(self._out.frame(chosen.index))
         return Start(self._prepared, frame, Watched(state) if state else {}, **given)
 
     def _never_read(self, start: Start) -> str:

@@ -192,8 +192,8 @@ def _unborn(path: Path) -> bool:
 
 @contextlib.contextmanager
 def needing_room(path: Path) -> Iterator[None]:
-    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error. RunIsGone: the directory
-    is not there any more."""
+    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error. RunIsGone: the
+    directory is not there any more."""
     try:
         yield
     except Exception as error:

@@ -11,6 +11,7 @@ import numpy as np
 
 from steersman.stages.errors import NoFrameYet, NoPoint
 from steersman.steering import Bias
+from steersman.system.errors import UnknownName
 
 LOOKED = -1
 
@@ -56,7 +57,21 @@ class Watched(Mapping[str, Any]):
         return repr(self._seen())
 
     def __reduce__(self) -> tuple[type[Watched], tuple[Mapping[str, Any]]]:
-        return Watched, (self._seen(),)
+        return type(self), (self._seen(),)
+
+
+class StoredFrame(Watched):
+    """A frame whose `get` gives its default where it is empty, at the prepared start, and for no other reason.
+
+    A segment that asked for another name than it stores would begin at the prepared start for ever, without a word.
+    """
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """Raises: UnknownName: it has no such variable; ask `name in start.frame` of one that not all frames have."""
+        seen = self._seen()
+        if seen and name not in seen:
+            raise UnknownName("variable in start.frame", name, seen)
+        return seen.get(name, default)
 
 
 def looked(attributes: Mapping[str, Any], rows: int) -> bool | None:
@@ -91,6 +106,10 @@ class Start:
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
     bias: Bias | None = None
     load: Callable[[], Any] = field(default=lambda: None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.frame, Watched):
+            object.__setattr__(self, "frame", StoredFrame(self.frame))
 
     @cached_property
     def model(self) -> Any:

@@ -23,7 +23,7 @@ from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
 from steersman.stages.segment import Segment, Shapes
-from steersman.stages.start import LOOKED, NoFrame, Start, Watched
+from steersman.stages.start import LOOKED, NoFrame, Start, StoredFrame
 from steersman.store import (
     ENDED,
     FRAME,
@@ -280,12 +280,12 @@ class Walker:
         state = self.frames.state(walker_name(walker), segment) if order.exact else {}
         return Start(self.prepared, frame if state else self._watched(frame), state, draw, **learned)
 
-    def _watched(self, frame: Mapping[str, np.ndarray]) -> Watched:
+    def _watched(self, frame: Mapping[str, np.ndarray]) -> StoredFrame:
         """The frame of a start without a state; the group says whether anybody looks at it."""
         attributes = self._writer.attributes
         if attributes["unread_from"] is None:
             attributes["unread_from"] = self._writer.rows.get(FRAME, 0)
-        return Watched(frame, lambda: attributes.update(unread_from=LOOKED))
+        return StoredFrame(frame, lambda: attributes.update(unread_from=LOOKED))
 
     def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)

@@ -15,6 +15,7 @@ from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_
 from steersman.apps.molecular_dynamics.context import PhaseState, Settings, SimulationContext, degrees_of_freedom
 from steersman.apps.molecular_dynamics.noise import Noise
 from steersman.stages.start import Start
+from steersman.system.errors import UnknownName
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +254,8 @@ def test_a_start_of_another_molecule_is_told(peptide: Molecule) -> None:
     """With both shapes."""
     with pytest.raises(WrongStart, match=r"positions must be .* of shape \(41, 3\), but it has shape \(3, 3\)"):
         segment(Start(peptide, {"positions": np.zeros((3, 3))}))
+    with pytest.raises(UnknownName, match="positions"):
+        segment(Start(peptide, {"pos": peptide.positions}))
 
 
 def test_a_start_without_a_molecule_is_told() -> None:

@@ -21,6 +21,7 @@ from steersman.apps.shallow_water.scheme import phi
 from steersman.models.errors import UnfitGrid, UnknownChoice
 from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.start import Start
+from steersman.system.errors import UnknownName
 
 DAY = 86400
 
@@ -280,6 +281,8 @@ def test_a_start_that_no_run_can_go_on_from_is_told_before_the_first_step(
     frame = next(run(Start(), seed=1, days=0.25, truncation=21))
     with pytest.raises(WrongStart, match=told):
         next(run(Start(frame={"state": change(frame.state)}), seed=1, days=1, truncation=21))
+    with pytest.raises(UnknownName, match="state"):
+        next(run(Start(frame={"vorticity": frame.vorticity}), seed=1, days=1, truncation=21))
 
 
 def test_a_flow_that_blows_up_is_told_instead_of_given() -> None:

@@ -29,7 +29,7 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
         out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached", "chosen_by_policy"])
         for row, runs in rows:
             for i, seed in enumerate(runs.seeds):
-                times = [(level, of.time[i], int(of.reached[i])) for level, of in row.times.items()]
+                times: list[tuple[Any, ...]] = [(at, of.time[i], int(of.reached[i])) for at, of in row.times.items()]
                 for of_level in times or [("", "", "")]:
                     of_seed = seed, row.final[i], *of_level
                     out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, row.share])
