@@ -80,7 +80,8 @@ def prepared_system(
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
-        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), or OpenMM refuses it.
+        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), or OpenMM
+            refuses it.
         IncompleteStructure: atoms are missing.
     """
     pdb = atom_file.read(path)
