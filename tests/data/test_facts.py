@@ -27,7 +27,22 @@ from steersman.executors import site_files
 from steersman.journal import copies, run_directory
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import Began, End, Ended, FrameId, Hired, Published, Record, Run, Session, Start, Tell
+from steersman.journal.records import (
+    Began,
+    End,
+    Ended,
+    FrameId,
+    Hired,
+    Metrics,
+    Note,
+    Published,
+    Record,
+    Run,
+    Scored,
+    Session,
+    Start,
+    Tell,
+)
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.stages import loading
 
@@ -60,6 +75,21 @@ def test_a_run_that_nobody_drives_is_not_running(tmp_path: Path) -> None:
     assert History(directory).overview().silent_s == 0
     add(End(outcome="goal", reason="there"))
     assert outcome(directory)[0] == "goal"
+
+
+def test_that_a_metric_has_no_value_is_the_last_note_only_while_it_is_so(tmp_path: Path) -> None:
+    directory = create(tmp_path, "run")
+    story: list[tuple[Record, str]] = [
+        (Run(workflow="w", seed=0), ""), (Note(text="a server was lost"), "a server was lost"),
+        (Scored(model=0, frames=5), "a server was lost"), (Note(text="m is nan", metric="m"), "m is nan"),
+        (Scored(model=0, frames=9), "m is nan"), (Metrics(values={"other": 1.0}), "m is nan"),
+        (Metrics(values={"m": 1.0}), "a server was lost"), (Scored(model=0, frames=12), "m is nan"),
+    ]  # fmt: skip
+    for record, said in story:
+        journal = Journal(directory.journal)
+        journal.append(record)
+        journal.close()
+        assert History(directory).overview().last_note == said
 
 
 def test_every_view_says_the_same_of_a_run_whose_driver_was_killed(

@@ -48,6 +48,7 @@ def test_a_value_without_a_name_is_told(tmp_path: Path) -> None:
         ([{"time": [1.0]}], "'time': it is [1.0]; it must be one number"),
         ([{"time": np.datetime64("2020")}], "'time': it is np.datetime64('2020'); it must be one number"),
         ([{"x": [[1.0], [1.0, 2.0]]}], "'x': [[1.0], [1.0, 2.0]] is no number"),
+        ([{"x": np.array([1.0, "a"], object)}], "dtype is object"),
         ([{"x": 2**64}], "'x': 18446744073709551616 is no number of 64 bits"),
         ([{"x": torch.ones(2, dtype=torch.bfloat16)}], "give value.float()"),
         ([{"x": np.clongdouble(1)}], "'x': its dtype is complex256"),

@@ -285,7 +285,8 @@ def _leave(code: int) -> NoReturn:
 def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
     sees = steering.policy.needs or steering.policy.draws
-    return CHOSE_NONE if sees and not steering.own(state.chosen) else ""
+    advice = CHOSE_NONE.removesuffix(" or --rounds") if state.run.rounds else CHOSE_NONE
+    return advice if sees and not steering.own(state.chosen) else ""
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

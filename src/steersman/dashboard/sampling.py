@@ -49,7 +49,7 @@ def _with_starts(history: History, scored: Scored, seen: Plane, name: str) -> tu
     left.margins(0.08)
     caption = (
         f"{_counted(scored, name)}. Left: when each was made. Right: the "
-        f"{starts.total():,} frames that segments were started from ({_list(starts)}){_shown(starts)}. "
+        f"frames at which {starts.total():,} segments were started ({_list(starts)}){_shown(starts)}. "
         f"{_new_ground(scored, seen)}"
     )
     return figure, caption

@@ -285,11 +285,18 @@ def _failing(state: State) -> dict[str, str]:
     }
 
 
+def _is_so(state: State, metric: str) -> bool:
+    """Whether a note still holds that says that a metric has no value; others do."""
+    return not metric or state.measured_at.get(metric, [-1])[-1] != state.scored
+
+
 def _last_note(state: State) -> str:
-    """The newest; "" if it has the cause that is told beside it: of a stage that fails, or of the end."""
-    if not state.notes:
+    """The newest that is still so; "" if it has the cause that is told beside it: of a stage that fails, or of the
+    end."""
+    note = next((each for each in reversed(state.notes) if _is_so(state, getattr(each, "metric", ""))), None)
+    if note is None:
         return ""
-    note, cause = state.notes[-1], state.last_cause
+    cause = state.last_cause
     if isinstance(note, Stage):
         return "" if state.stages[note.stage].failures else records.words(note)
     told = state.end is not None and bool(cause) and cause in state.end.reason

@@ -226,7 +226,8 @@ class Scorer:
                 self._said.pop(name, None)
             elif self._is_news(name, str(value)):  # an average of nothing, say
                 self._recorder.note(
-                    f"the metric {name} is {value}{why}: it is not recorded, and rules that look at it wait"
+                    f"the metric {name} is {value}{why}: it is not recorded, and rules that look at it wait",
+                    metric=name,
                 )
         if values:
             self._recorder.record(Metrics(values=values))

@@ -75,9 +75,9 @@ class Recorder:
         """Seconds since 1970, by the clock that the journal's times are from."""
         return self.journal.clock()
 
-    def note(self, text: str) -> None:
-        """Note something for people, in the journal and on the display."""
-        self.record(Note(text=text))
+    def note(self, text: str, *, metric: str = "") -> None:
+        """Note something for people, in the journal and on the display; of a metric, that it has no value yet."""
+        self.record(Note(text=text, metric=metric))
 
 
 def see(traceback: Path) -> str:

@@ -66,6 +66,7 @@ class Note(Record, tag="note", frozen=True):
 
     text: str
     anew: bool = False  # scores were read back and ranked anew, as in a new session
+    metric: str = ""  # that has no value yet
 
 
 class Called(Record, tag="called", frozen=True):

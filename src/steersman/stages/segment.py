@@ -112,7 +112,10 @@ class Segment:
                 finite = np.isfinite(value).all()
             except (TypeError, ValueError):  # of an object; of rows of unequal lengths
                 problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them"
-                if str(getattr(value, "dtype", "")).endswith("bfloat16"):
+                dtype = str(getattr(value, "dtype", ""))
+                if dtype == "object":
+                    problem = "its dtype is object, which holds anything; give numbers, e.g. value.astype(float)"
+                elif dtype.endswith("bfloat16"):
                     problem = "its dtype is bfloat16, which numpy has not; give value.float()"
                 raise BadVariable(name, problem) from None
             if not finite:

@@ -29,7 +29,7 @@ NO_POLICY = (
     HELD_OUT,
     AT_RANDOM,
 )  # stand in starts in place of a policy's name
-CHOSE_NONE = "the policy chose no start: the budget was spent before enough was scored; try --rounds or a larger budget"
+CHOSE_NONE = "the policy chose no start: the budget was spent before enough was scored; try a larger budget or --rounds"
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 
