@@ -16,7 +16,7 @@ from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
 from steersman.analysis.page import plain
 from steersman.dashboard import style
 
-MEDIAN_TIME = "A median time is when half of the seeds had got there (Kaplan-Meier), also by seeds that never did."
+MEDIAN_TIME = "A median time: half of the seeds had got there (Kaplan-Meier; runs that ended before that count, too)."
 
 
 def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, Any]:
