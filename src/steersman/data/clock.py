@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 LADDER = ("fs", "ps", "ns", "us", "ms", "s")  # each 1000 times the one before
 SHORTEST_S = 1e-6  # of a segment that began and ended at one moment
+DIGITS = 10  # of the simulated time of all
 LONGEST_IN_SECONDS = 600.0  # a longer run is shown in minutes
 LONGEST_IN_MINUTES = 600.0  # and a still longer one in hours
 
@@ -56,7 +57,9 @@ class Clock:
         order = np.argsort(moments, kind="stable")
         self._moments = moments[order]  # between two of them the run simulates evenly
         pace = np.cumsum(np.concatenate([[0.0], faster, -faster])[order])
-        self._simulated = np.cumsum(np.concatenate([[0.0], pace[:-1] * np.diff(self._moments)]))
+        rising = np.cumsum(np.concatenate([[0.0], pace[:-1] * np.diff(self._moments)]))
+        largest = int(np.log10(rising[-1])) if rising[-1] > 0 else 0
+        self._simulated = np.round(rising, DIGITS - largest)  # else 199.9999999999968
         self.wall = wall_scale(float(self.elapsed(begins[0] + self._moments[-1])))
         self.simulated_scale = simulated_scale(float(self._simulated[-1]), unit)
 
