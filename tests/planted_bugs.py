@@ -44,6 +44,8 @@ UNITS = "tests/models/networks/test_units.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
+    Bug("data/stored.py", "(np.arange(number) + count * GOLDEN % 1) * span.rows / number", "np.arange(number)",
+        "tests/data/test_stored.py"),
     Bug("data/segment_table.py", "if state.blind:", "if False:", "tests/data/test_segment_table.py"),
     Bug("journal/standing.py", "return self.reads is False and not self.exact", "return self.reads is False",
         "tests/data/test_segment_table.py"),

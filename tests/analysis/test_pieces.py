@@ -50,3 +50,5 @@ def test_a_state_that_walkers_only_left_is_seen_too_seldom(back: bool) -> None:
     said = list(_seldom(run, {"A": place == 0, "B": place == 1}))
     assert len(said) == (0 if back else 2)
     assert len(list(_seldom(run, {"A": place == 0}))) == (0 if back else 1), "and all else"
+    assert len(list(_seldom(run, {"A": place == 0, "both": place >= 0}))) == (0 if back else 2), "one within the other"
+    assert len(list(_seldom(run, {"A": place == 0, "none": place > 5}))) == (1 if back else 2), "none was never entered"

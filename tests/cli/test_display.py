@@ -42,8 +42,8 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Steering, StopRule, Unsteered, Unsure, budget
-from steersman.steering.decide import CHOSE_NONE
+from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget
+from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
 from steersman.worker.training import profile
 
 TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
@@ -296,6 +296,7 @@ def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state
     assert unsteered(state, steering) == unsteered(state, Steering(Unsure("doubt", 2))) == CHOSE_NONE
     state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
     assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""
+    assert unsteered(state, Steering(Unsteered(), bias=Opes("z", barrier_kT=9.0))) == PUSHED_NONE
 
 
 def test_campaigns_beside_each_other_are_a_line_each_and_no_oftener_than_it_can_be_read(tmp_path: Path) -> None:

@@ -239,6 +239,12 @@ def test_a_planar_field_of_twice_as_many_columns_is_an_image() -> None:
     assert [shown(each)["view"] for each in (plane, replace(plane, sphere=True))] == ["image", "globe"]
 
 
+def test_only_what_is_called_contacts_is_a_map_of_residues() -> None:
+    near = StoredVariable("contacts", (10, 10), "b", "1", "contacts")
+    others = (replace(near, name="raster"), replace(near, kind="f"), replace(near, shape=(10, 9)))
+    assert [shown(each)["view"] for each in (near, *others)] == ["contacts", "image", "image", "image"]
+
+
 def test_neighbours_along_the_chain_are_no_contacts() -> None:
     near = np.abs(np.subtract.outer(np.arange(6), np.arange(6))) < structure.NEAR
     assert structure.number_of_contacts(near[None]) == [0]

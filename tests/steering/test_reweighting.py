@@ -118,6 +118,9 @@ def test_lineages_are_counted_apart_and_what_was_not_seen_is_not_known() -> None
     z = np.tile([-1.0, 0, 1, 1, 0, -1], 10)
     found = Reweighted(np.full(60, 1 / 60), np.arange(60), np.arange(60) // 28)
     assert found.passages(z < 0, z > 0) == (9, 9), "one each lies between two lineages"
+    assert found.passages(z < 0, z < 1) == found.passages(z < 0, z == 0) == (10, 10), "the inner one, and the rest"
+    assert found.passages(z < 1, z < 0) == (10, 10)
+    assert found.passages(z < 1, z > -1) == found.passages(z < 0, z > 0), "what is in both is in neither"
     assert found.enough_passages == 6
     assert replace(found, lineage=np.arange(60) // 5).enough_passages == 24
     unseen = found.difference(z > 2, z < 0)

@@ -58,6 +58,12 @@ def test_bins_do_not_mix_and_arrived_members_go_back_with_their_weight() -> None
     assert all(each.exact for each in chosen if each.index != NEW)
 
 
+def test_a_target_that_says_neither_yes_nor_no_is_refused() -> None:
+    scores = ended([0.5, 0.5], {"x": [0.0] * 4, "there": [0, 0.3, 0, 1]})
+    with pytest.raises(ValueError, match=r"'there' is 0\.3"):
+        WeightedEnsemble("x", members=2, target="there").rank(scores, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize(
     ("there", "number", "warns"),
     [([1, 0, 1, 1], 1, True), ([1, 0, 0, 1], 1, False), ([0, 1, 0, 1], 1, False), ([1, 1, 1, 1], 2, False)],

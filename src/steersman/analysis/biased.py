@@ -144,9 +144,9 @@ def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iter
 
 def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
     """States that were entered from the others or left for them too seldom; of one alone, all else is the other."""
-    anywhere = np.logical_or.reduce([*states.values()]) if len(states) > 1 else np.ones(len(run.table), bool)
     for name, state in states.items():
-        left, entered = run.weights.passages(state, anywhere & ~state)
+        others = [each for other, each in states.items() if other != name and each[run.weights.order].any()]
+        left, entered = run.weights.passages(state, np.logical_or.reduce(others) if others else ~state)
         if min(left, entered) < run.weights.enough_passages:
             yield f"{name} was entered {entered} and left {left} times"
 

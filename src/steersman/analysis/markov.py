@@ -120,7 +120,8 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     paths = [state[piece] for piece in found.pieces]
     tried = [lag] if lag else _lags(paths)
     if not tried or max(len(path) for path in paths) <= max(tried):
-        advice = "give a smaller --lag, or run longer segments" if lag else "run longer segments"
+        longest = max(len(path) for path in paths) - 1
+        advice = f"give a --lag of at most {longest}, or run longer segments" if lag else "run longer segments"
         raise TooLittle(f"no piece of dynamics is longer than a lag of {lag or 1} frames; {advice}")
     blocks = {each: _blocks(paths, each) for each in tried}
     draws = np.random.default_rng(SEED).random((DRAWS, max(len(each) for each in blocks.values())))

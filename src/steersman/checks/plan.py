@@ -23,6 +23,7 @@ from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
+from steersman.steering.decide import PRUNES_NONE
 from steersman.steering.protocols import AnyOf, StopRule
 from steersman.steering.stop import Budget
 
@@ -116,6 +117,7 @@ def _steering(plan: Plan) -> str:
     exact = plan.workflow.simulation and plan.workflow.simulation.exact
     where = "; starts only where segments gave their state" if exact else ""
     pushed = f"; {steering.bias}" if steering.bias else ""
+    pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
     return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{where}{pushed}"
 
 

@@ -47,7 +47,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import Steering, StopRule
-from steersman.steering.decide import CHOSE_NONE
+from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
 from steersman.system.errors import BadRequest, BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
@@ -283,10 +283,11 @@ def _leave(code: int) -> NoReturn:
 
 
 def unsteered(state: State, steering: Steering) -> str:
-    """Why the policy chose no start of a run whose budget is spent, or ""."""
+    """Why the policy chose no start, or no bias pushed one, of a run whose budget is spent, or ""."""
     sees = steering.policy.needs or steering.policy.draws
-    advice = CHOSE_NONE.removesuffix(" or --rounds") if state.run.rounds else CHOSE_NONE
-    return advice if sees and not steering.own(state.chosen) else ""
+    found = CHOSE_NONE if sees and not steering.own(state.chosen) else ""
+    found = PUSHED_NONE if steering.bias and not state.biases else found
+    return found.removesuffix(" or --rounds") if state.run.rounds else found
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

@@ -45,7 +45,7 @@ class Moment:
 
 def _extremes(history: History, stored: StoredVariable) -> tuple[Moment, Moment]:
     time = variables(history).get("time")
-    times = blocks(history, time) if time else repeat(None)
+    times = blocks(history, time, beside=stored) if time else repeat(None)
     first, most, largest = None, None, -1.0
     for block, moments in zip(blocks(history, stored), times, strict=False):
         words = [f", {moment:.3g} {time.units}" for moment in moments.values] if time and moments else []

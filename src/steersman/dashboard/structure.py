@@ -15,6 +15,7 @@ from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables
 
+CONTACTS = "contacts"  # variable of a frame
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1
 MOST_QUANTITIES = 4
@@ -30,7 +31,7 @@ Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number
 
 def draw_contacts(history: History) -> tuple[Figure, str]:
     """Mean contact map of the first tenth of the segments, of the last, and their difference."""
-    stored = variables(history).get("contacts")
+    stored = variables(history).get(CONTACTS)
     if stored is None or not is_contact_map(stored):
         raise NothingToDraw("the frames hold no contact maps")
     early, late = _mean_map(history, stored, 0.0, TENTH), _mean_map(history, stored, 1 - TENTH, 1.0)
@@ -63,7 +64,9 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
 
 
 def is_contact_map(variable: StoredVariable) -> bool:
-    return variable.kind == "b" and len(variable.shape) == 2 and variable.shape[0] == variable.shape[1]
+    """Residue against residue: other square arrays of booleans may be anything."""
+    shape = variable.shape
+    return variable.name == CONTACTS and variable.kind == "b" and len(shape) == 2 and shape[0] == shape[1]
 
 
 def number_of_contacts(maps: np.ndarray) -> np.ndarray:
@@ -94,7 +97,7 @@ def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     """Label, variable and measure of what can be drawn: decided by what is stored, never by the workflow's name."""
     found: list[tuple[str, StoredVariable, Measure]] = []
     for name, stored in variables(history).items():
-        if name == "contacts" and is_contact_map(stored):
+        if is_contact_map(stored):
             found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
         elif name == POSITIONS and len(stored.shape) == 2:
             if is_one_molecule(history.topology.decode(errors="replace")):

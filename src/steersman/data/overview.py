@@ -91,7 +91,7 @@ class Overview:
         driver: who drives it, or why nobody does; "" of a run that has ended.
         simulated: in `time_unit`, of all walkers together.
         segments, starts, tasks: how many, by how they ended, who chose them, how they stand.
-        model: version in use; 0 before there is one.
+        model, bias: version in use; 0 before there is one.
         doing, nodes: of a run that is driven.
         shares: of the slots' time, by what it went into.
         silent_s: seconds for which the most silent of the segments that run gave no frame; 0 where none runs.
@@ -126,6 +126,7 @@ class Overview:
     tasks: dict[str, int]
     models: tuple[Fit, ...]
     model: int
+    bias: int
     training: str
     scored: int
     scored_with: int
@@ -188,7 +189,7 @@ def overview(
             Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
             for m in state.models
         ),
-        model=state.model, training=_training(state), scored=state.scored, scored_with=state.scored_with,
+        model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state), scored=state.scored, scored_with=state.scored_with,
         metrics={name: values[-1] for name, values in state.metrics.items()},
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),

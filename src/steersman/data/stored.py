@@ -14,9 +14,11 @@ from steersman.store.names import walker_name
 
 POSITIONS = "positions"  # variable of a frame: (atom, 3)
 ANGSTROM = {"nm": 10.0, "angstrom": 1.0, "A": 1.0, "Å": 1.0, "pm": 0.01, "m": 1e10}  # by the unit of a length
-MOST_BLOCKS = 300  # a block is a run of frames of one segment
+MOST_BLOCKS = 300  # a block is some frames of one segment
 MOST_ROWS = 20  # of a block
-MOST_BYTES = 400 * 2**20  # read for one figure
+MOST_BYTES = 400 * 2**20  # of the frames for one figure
+AT_ONCE = 2**20  # bytes of a segment that is read as a whole
+GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly from 0 to 1, however many there are
 LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")  # names of dimensions; else their units say it
 _RAISED = dict(zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
 
@@ -80,28 +82,42 @@ def on_sphere(dims: Sequence[str], units: Mapping[str, str]) -> bool:
     )
 
 
-def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, last: float = 1.0) -> Iterator[Block]:
-    """Rows of one variable, block after block, spread evenly over a part of the run.
+def blocks(
+    history: History,
+    variable: StoredVariable,
+    *,
+    first: float = 0.0,
+    last: float = 1.0,
+    beside: StoredVariable | None = None,
+) -> Iterator[Block]:
+    """Rows of one variable, block after block, spread evenly over a part of the run, and over each of its segments:
+    their first rows are close to where steering began them, and no sample of what they did.
 
     Args:
         first, last: which part, as shares of the segments in the order in which they began.
+        beside: the rows are those that are given of this variable.
     """
     segments = history.segments
     made = segments.made
     part = made[int(first * len(made)) : max(int(first * len(made)) + 1, round(last * len(made)))]
     number = min(len(part), MOST_BLOCKS)
     chosen = part[np.linspace(0, len(part) - 1, number).round().astype(int)]
-    rows = _rows_per_block(variable, number)
+    most = int(np.clip(MOST_BYTES // (_row_bytes(beside or variable) * max(1, number)), 1, MOST_ROWS))
     arrays: dict[str, Stored] = {}
-    for i in chosen.tolist():
-        begin = int(segments.first[i])
-        span = Span(walker_name(segments.walker[i]), begin, min(begin + rows, int(segments.end[i])))
-        at, row = np.full(span.rows, i), np.arange(span.first, span.end)
+    for count, i in enumerate(chosen.tolist()):
+        span = Span(walker_name(segments.walker[i]), int(segments.first[i]), int(segments.end[i]))
         if span.walker not in arrays or span.end > arrays[span.walker].rows:  # a publication is read once
             arrays[span.walker] = history.directory.frames.array(variable.name, span)
-        yield Block(arrays[span.walker].read(span.first, span.end), segments.moments(at, row))
+        number = min(most, span.rows)
+        rows = span.first + ((np.arange(number) + count * GOLDEN % 1) * span.rows / number).astype(int)
+        yield Block(_read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows))
 
 
-def _rows_per_block(variable: StoredVariable, number: int) -> int:
-    row_bytes = max(1, int(np.prod(variable.shape, dtype=np.int64))) * 8
-    return int(np.clip(MOST_BYTES // (row_bytes * max(1, number)), 1, MOST_ROWS))
+def _read(array: Stored, span: Span, rows: np.ndarray, variable: StoredVariable) -> np.ndarray:
+    if span.rows * _row_bytes(variable) <= AT_ONCE or len(rows) == span.rows:
+        return array.read(span.first, span.end)[rows - span.first]
+    return np.concatenate([array.read(row, row + 1) for row in rows.tolist()])
+
+
+def _row_bytes(variable: StoredVariable) -> int:
+    return max(1, int(np.prod(variable.shape, dtype=np.int64))) * 8

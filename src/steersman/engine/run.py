@@ -39,6 +39,7 @@ from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
+from steersman.steering.decide import PRUNES_NONE
 from steersman.system.files import replace_file, sync_folder, sync_tree
 
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
@@ -173,6 +174,8 @@ class Run(Driven):
             self._cancel_jobs(Site.model_validate(self.directory.site()))
         begin: list[Record] = [self.told, session] if self.told else [session]
         recorder.record_all(begin)
+        if after is None and self.rounds and self.workflow.steering.prune:
+            recorder.note(PRUNES_NONE)
         if self.mended:
             mending.take(self.mended, self.directory, recorder)
         if self.moved:

@@ -182,8 +182,13 @@ class Reweighted:
         return np.asarray(found - np.nanmin(found[:, 0])).reshape(*shape, 3)
 
     def passages(self, state: np.ndarray, other: np.ndarray) -> tuple[int, int]:
-        """How often a lineage came from one state, (n,) bool, to the other, and back."""
-        side = (np.asarray(state, np.int8) - np.asarray(other, np.int8))[self.order]
+        """How often a lineage came from one state, (n,) bool, to the other, and back.
+
+        Of two states that overlap, the frames of both are in neither; but of one within the other, in the inner one.
+        """
+        state, other = np.asarray(state, bool)[self.order], np.asarray(other, bool)[self.order]
+        inner = -1 if (other <= state).all() else 1 if (state <= other).all() else 0
+        side = np.where(state & other, inner, state.astype(np.int8) - other)
         known = np.flatnonzero(side)
         same = self.lineage[known[1:]] == self.lineage[known[:-1]]
         change = np.where(same, np.diff(side[known]), 0)

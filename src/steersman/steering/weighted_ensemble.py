@@ -86,7 +86,7 @@ class WeightedEnsemble(Policy):
             return ""
         first = np.lexsort((scores.row, scores.segment, scores.walker))
         first = first[np.unique(_keys(np.stack([scores.walker, scores.segment], axis=1)[first]), return_index=True)[1]]
-        if not (scores.column(self.target)[first] > 0).all():
+        if not self._there(scores)[first].all():
             return ""
         return (
             f"every member is in the target {self.target!r} at its first frame: the prepared start lies in it, and no "
@@ -100,9 +100,16 @@ class WeightedEnsemble(Policy):
 
     def _arrived(self, scores: Scores, ends: np.ndarray) -> np.ndarray:
         """Which of the members that end at `ends` were in the target, at any of their frames."""
-        there = np.flatnonzero((scores.column(self.target) > 0) & (scores.round == scores.round.max()))
+        there = np.flatnonzero(self._there(scores) & (scores.round == scores.round.max()))
         segment = np.stack([scores.walker, scores.segment], axis=1)
         return np.isin(_keys(segment[ends]), _keys(segment[there]))
+
+    def _there(self, scores: Scores) -> np.ndarray:
+        """(n,) bool: whether each frame is in the target. Raises: ValueError: its score says neither yes nor no."""
+        value = scores.column(self.target)
+        if len(odd := value[(value != 0) & (value != 1)]):
+            raise ValueError(f"the target {self.target!r} is {odd[0]:g} of a frame; return True or False for each")
+        return value > 0
 
     def _prepared(self, weight: float, members: int) -> list[Candidate]:
         why = f"begins at the prepared start with weight {weight / members:.3g}"

@@ -13,7 +13,7 @@ import numpy as np
 from steersman.dashboard.live import latent_map
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.dashboard.structure import POLYMER
+from steersman.dashboard.structure import POLYMER, is_contact_map
 from steersman.data import why as reasons
 from steersman.data.errors import NothingToDraw
 from steersman.data.stored import ANGSTROM, POSITIONS, StoredVariable, variables
@@ -106,14 +106,14 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
 
 
 def shown(stored: StoredVariable) -> dict[str, Any]:
-    """A variable and how it is shown: molecule, globe, map (square, of booleans), image, line or number."""
+    """A variable and how it is shown: molecule, globe, map of contacts, image, line or number."""
     shape, view = stored.shape, "number"
     if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
         view = "molecule"
     elif stored.sphere:
         view = "globe"
     elif len(shape) == 2:
-        view = "contacts" if stored.kind == "b" and shape[0] == shape[1] else "image"
+        view = "contacts" if is_contact_map(stored) else "image"
     elif len(shape) == 1 and shape[0] > 1:
         view = "line"
     elif len(shape) > 2:
