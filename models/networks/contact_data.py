@@ -23,15 +23,15 @@ def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
     if maps.dtype == np.bool_:
         return _shared(maps.view(np.uint8))
     if not (maps.min() >= 0 and maps.max() <= 1):  # a NaN is neither
-        raise UnusableData(maps.shape, "contact maps hold 0 (apart) to 1 (touching); found NaN or something outside")
+        raise UnusableData(maps.shape, "maps, as of contacts, hold numbers from 0 to 1; found NaN or something outside")
     return _shared(maps.astype(np.float32 if maps.dtype.kind == "f" else np.uint8, copy=False))
 
 
 def _check_shape(shape: tuple[int, ...], size: int | None) -> None:
     if len(shape) != 3 or shape[1] != shape[2]:
-        raise UnusableData(shape, "contact maps are (frames, residues, residues)")
+        raise UnusableData(shape, "maps, as of contacts, are square: (frames, R, R)")
     if 0 in shape:
-        raise UnusableData(shape, "there are no contact maps")
+        raise UnusableData(shape, "there are no maps")
     if size is not None and shape[1] != size:
         raise UnusableData(shape, f"the model was built for maps of {size}x{size}")
 

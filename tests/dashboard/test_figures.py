@@ -112,6 +112,7 @@ def chains(length: int, number: int) -> SegmentTable:
         parent,
         blank,
         named,
+        blank,
         named,
         blank,
         blank,

@@ -276,6 +276,7 @@ def test_frames_without_atoms_are_written_as_netcdf_of_all_their_variables(
         opened.export(tmp_path / "out.xtc", "w1.1")
     opened.export(tmp_path / "out.nc", "w1.1")
     with xarray.open_dataset(tmp_path / "out.nc", engine="scipy") as found:
+        assert found.attrs["Conventions"] == "CF-1.11"
         stored = opened.lineage("w1.1")
         assert np.array_equal(found.positions, stored.positions)
         assert np.array_equal(found.contacts, stored.contacts)

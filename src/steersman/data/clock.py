@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 LADDER = ("fs", "ps", "ns", "us", "ms", "s")  # each 1000 times the one before
 SHORTEST_S = 1e-6  # of a segment that began and ended at one moment
-DIGITS = 10  # of the simulated time of all
+DIGITS, SMALLEST = 10, 1e-250  # of the simulated time of all
 LONGEST_IN_SECONDS = 600.0  # a longer run is shown in minutes
 LONGEST_IN_MINUTES = 600.0  # and a still longer one in hours
 
@@ -58,7 +58,7 @@ class Clock:
         self._moments = moments[order]  # between two of them the run simulates evenly
         pace = np.cumsum(np.concatenate([[0.0], faster, -faster])[order])
         rising = np.cumsum(np.concatenate([[0.0], pace[:-1] * np.diff(self._moments)]))
-        largest = int(np.log10(rising[-1])) if rising[-1] > 0 else 0
+        largest = int(np.log10(max(rising[-1], SMALLEST)))
         self._simulated = np.round(rising, DIGITS - largest)  # else 199.9999999999968
         self.wall = wall_scale(float(self.elapsed(begins[0] + self._moments[-1])))
         self.simulated_scale = simulated_scale(float(self._simulated[-1]), unit)

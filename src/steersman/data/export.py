@@ -21,6 +21,7 @@ from steersman.data.history import History
 from steersman.data.stored import ANGSTROM, POSITIONS
 from steersman.steering import SECONDS
 from steersman.store.names import walker_name
+from steersman.store.variables import CONVENTIONS
 from steersman.system import reading
 from steersman.system.errors import MissingExtra
 from steersman.system.files import replace_file
@@ -161,7 +162,7 @@ def _all_classic(found: xarray.Dataset) -> xarray.Dataset:
     for name in [*found.variables, *found.dims]:
         if not str(name).isascii():  # SciPy would write a file that others cannot open
             raise CannotExport(str(name), f"the names in a .nc are ASCII; {INSTEAD}")
-    return found.assign({name: _classic(found[name]) for name in found})
+    return found.assign({name: _classic(found[name]) for name in found}).assign_attrs(Conventions=CONVENTIONS)
 
 
 def _classic(variable: xarray.DataArray) -> xarray.DataArray:

@@ -32,7 +32,7 @@ from steersman.system import reading
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
-    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"),
+    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"), ("seed", "i8"),
     ("offset", "i8"),
 ])  # fmt: skip
 _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
@@ -98,8 +98,8 @@ class History:
     @property
     def starts(self) -> np.ndarray:
         """(n,) of the starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1: the
-        prepared start), policy (in `policies`), model; with_model, bias and share, that it was given; again, the start
-        that it repeats (-1: none); a start that the journal lacks has moment 0."""
+        prepared start), policy (in `policies`), model; with_model, bias, share and seed, that it was given; again, the
+        start that it repeats (-1: none); a start that the journal lacks has moment 0."""
         return self._starts.columns
 
     def start(self, number: int) -> records.Start:
@@ -201,7 +201,7 @@ class History:
             self.policies.append(record.policy)
         parent = record.parent or (-1, -1, -1)
         policy = self.policies.index(record.policy)
-        given = record.with_model, record.bias, record.share, -1 if record.again is None else record.again
+        given = record.with_model, record.bias, record.share, -1 if record.again is None else record.again, record.seed
         self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:

@@ -189,7 +189,8 @@ def overview(
             Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
             for m in state.models
         ),
-        model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state), scored=state.scored, scored_with=state.scored_with,
+        model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state),
+        scored=state.scored, scored_with=state.scored_with,
         metrics={name: values[-1] for name, values in state.metrics.items()},
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),

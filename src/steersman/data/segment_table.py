@@ -29,6 +29,7 @@ class SegmentTable:
             begin whatever is chosen (State.blind) too, or where it is not known any more (`lost`).
         parent_row: (n,) int, row of that frame in its walker's group, -1.
         policy: (n,) str, who chose the start.
+        seed: (n,) int, of its random numbers; -1 where the record of its start is gone.
         how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
         model: (n,) int, version of the model that chose.
         with_model: (n,) int, version of the model that the simulation got; 0: none.
@@ -47,6 +48,7 @@ class SegmentTable:
     parent: np.ndarray
     parent_row: np.ndarray
     policy: np.ndarray
+    seed: np.ndarray
     how: np.ndarray
     model: np.ndarray
     with_model: np.ndarray
@@ -161,7 +163,8 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
     return SegmentTable(
         walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
         start=own["start"], parent=parent, lost=lost, parent_row=parent_row,
-        policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
+        policy=names[np.where(known, chosen["policy"], -1)], seed=np.where(known, chosen["seed"], -1),
+        how=np.array(HOW, dtype=object)[own["how"]],
         **{name: np.where(known, chosen[name], 0) for name in ("model", "with_model", "bias")},
         share=np.where(known, chosen["share"], 1.0), began=times["began"],
         ended=np.where(np.isnan(times["ended"]), gone[times["walker"]], times["ended"]),

@@ -115,7 +115,7 @@ def blocks(
 
 def _read(array: Stored, span: Span, rows: np.ndarray, variable: StoredVariable) -> np.ndarray:
     if span.rows * _row_bytes(variable) <= AT_ONCE or len(rows) == span.rows:
-        return array.read(span.first, span.end)[rows - span.first]
+        return np.asarray(array.read(span.first, span.end)[rows - span.first])
     return np.concatenate([array.read(row, row + 1) for row in rows.tolist()])
 
 

@@ -57,7 +57,8 @@ def segments(history: History) -> pandas.DataFrame:
         "walker": of.walker, "number": of.number, "slot": of.slot,
         "start": history.chosen_as(of.start),
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
-        "policy": of.policy, "model": of.model, "how": of.how, "began": _utc(of.began), "ended": _utc(of.ended),
+        "policy": of.policy, "model": of.model, "seed": of.seed, "how": of.how,
+        "began": _utc(of.began), "ended": _utc(of.ended),
         "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first, "with_model": of.with_model,
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
@@ -99,7 +100,7 @@ def models(history: History) -> pandas.DataFrame:
         "began": _utc(np.array([model.at for model in of], float)),
         "accepted": pandas.array([model.accepted for model in of], dtype="boolean"),
         "reason": [model.reason for model in of],
-        "frames": [model.fit.frames if model.fit else model.frames for model in of],
+        "frames": pandas.array([model.fit.frames if model.fit else None for model in of], dtype="Int64"),
         **{name: [getattr(model.fit, name, None) for model in of] for name in _MODELS},
     }, index=pandas.Index([model.version for model in of], name="model", dtype="int64"))  # fmt: skip
     return _described(found.astype(dict.fromkeys(_MODELS, "float64")), history, seconds="s")

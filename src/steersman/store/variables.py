@@ -9,6 +9,8 @@ import numpy as np
 
 SINCE = "first_row"  # attribute of a variable that came late: rows of others before it
 
+CONVENTIONS = "CF-1.11"  # that units and coordinates follow
+
 
 @dataclass(frozen=True)
 class Variable:

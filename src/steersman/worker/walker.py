@@ -37,6 +37,7 @@ from steersman.store import (
     states,
 )
 from steersman.store.names import walker_name
+from steersman.store.variables import CONVENTIONS
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
@@ -347,7 +348,7 @@ def _readable(text: str) -> str:
 def _table_attributes() -> dict[str, Any]:
     """`coordinates` is CF's word for what xarray shows beside the data, and groups by."""
     return {
-        "Conventions": "CF-1.11", "coordinates": "time segment",
+        "Conventions": CONVENTIONS, "coordinates": "time segment",
         "segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None,
         "unread_from": None,
     }  # fmt: skip

@@ -182,9 +182,9 @@ def test_a_loss_that_is_no_longer_finite_is_told(chains: Chains) -> None:
 @pytest.mark.parametrize(
     ("maps", "told"),
     [
-        (np.zeros((0, SIZE, SIZE), bool), "there are no contact maps"),
-        (np.zeros((4, SIZE), bool), "contact maps are"),
-        (np.zeros((4, SIZE, SIZE + 1), bool), "contact maps are"),
+        (np.zeros((0, SIZE, SIZE), bool), "there are no maps"),
+        (np.zeros((4, SIZE), bool), "square"),
+        (np.zeros((4, SIZE, SIZE + 1), bool), "square"),
         (np.full((4, SIZE, SIZE), np.nan), "found NaN"),
         (np.full((4, SIZE, SIZE), 2, np.uint8), "something outside"),
         (np.zeros((4, SIZE + 1, SIZE + 1), bool), "the model was built for maps of 10x10"),

@@ -27,7 +27,8 @@ from steersman.stages import loading
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
-from steersman.system.errors import UnknownName
+from steersman.steering.decide import PRUNES_NONE
+from steersman.system.errors import BadValue, UnknownName
 from steersman.system.node import cores
 
 Given = Iterable[str] | Mapping[str, Any]
@@ -98,6 +99,8 @@ def compare(
         raise NoYardstick(loaded.name)
     varied = {key: [str(value) for value in values] for key, values in (vary or {}).items()}
     chosen = of.arms(loaded, policies, varied)
+    if rounds and (pruned := next((arm for arm in chosen if of.steering_of(arm, loaded).prune), None)):
+        raise BadValue("--policy", pruned.label, f"{PRUNES_NONE}; leave --rounds out")
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     for ends in filter(None, (limits, plain_limits)):
