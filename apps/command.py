@@ -40,7 +40,8 @@ def command(
     Args:
         args: the program and its arguments; no shell.
         reader: called again and again with the working directory; gives the frames that are new since its last call.
-            Called once more after the end.
+            Called once more after the end; if it has a method `rest`, this gives what is left when the program has
+            ended well.
         cwd: the working directory, without frames of another program; None makes one and removes it afterwards.
         poll_s: between two calls of reader and stop.
         stop: whether to end the program now; that is no failure.
@@ -66,23 +67,18 @@ def command(
                 return
         if process.returncode:
             raise _failed(args, process.returncode, folder)
+        if rest := getattr(reader, "rest", None):
+            yield from rest(folder)
 
 
 def lines(name: str) -> Callable[[Path], Iterator[str]]:
     """A reader for `command`: the lines that are new in a file of the working directory; each is whole.
 
-    A line ends with a line feed, or carriage return and line feed, and with nothing else.
+    A line ends with a line feed, or carriage return and line feed, and with nothing else; but the last one of a program
+    that ended well may end with the file.
     Raises, while it reads: UnreadableTrajectory: what was read is not there any more.
     """
-    file = Growing()
-
-    def new(folder: Path) -> Iterator[str]:
-        whole, end, _ = file.unread(folder / name).rpartition(b"\n")
-        file.take(whole + end)
-        for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
-            yield line.removesuffix(b"\r").decode(errors="replace")
-
-    return new
+    return _Lines(name)
 
 
 def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
@@ -91,19 +87,47 @@ def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
     Args:
         dtype: of one record, e.g. [("time", "<f8"), ("position", "<f4", (22, 3))], or ("<f4", (22, 3)) for an array; a
             record is given as NumPy has it, and only when all its bytes are there.
-    Raises: ValueError: a dtype without bytes, or of Python objects. While it reads, UnreadableTrajectory, as `lines`.
+    Raises: ValueError: a dtype without bytes, or of Python objects. While it reads, UnreadableTrajectory, as `lines`,
+        and where a program that ended well left a part of a record.
     """
-    record, file = np.dtype(dtype), Growing()
+    record = np.dtype(dtype)
     if record.hasobject or not record.itemsize:
         raise ValueError(f"records({name!r}, {record}): a record has bytes, at least one, and no Python objects")
+    return _Records(name, record)
 
-    def new(folder: Path) -> Iterator[Any]:
-        found = file.unread(folder / name)
-        whole = found[: len(found) - len(found) % record.itemsize]
-        file.take(whole)
-        yield from np.frombuffer(whole, record)
 
-    return new
+class _Lines:
+    def __init__(self, name: str) -> None:
+        self._name, self._file = name, Growing()
+
+    def __call__(self, folder: Path) -> Iterator[str]:
+        whole, end, _ = self._file.unread(folder / self._name).rpartition(b"\n")
+        self._file.take(whole + end)
+        for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
+            yield line.removesuffix(b"\r").decode(errors="replace")
+
+    def rest(self, folder: Path) -> Iterator[str]:
+        if found := self._file.unread(folder / self._name):
+            self._file.take(found)
+            yield found.decode(errors="replace")
+
+
+class _Records:
+    def __init__(self, name: str, record: np.dtype[Any]) -> None:
+        self._name, self._record, self._file = name, record, Growing()
+
+    def __call__(self, folder: Path) -> Iterator[Any]:
+        found = self._file.unread(folder / self._name)
+        whole = found[: len(found) - len(found) % self._record.itemsize]
+        self._file.take(whole)
+        yield from np.frombuffer(whole, self._record)
+
+    def rest(self, folder: Path) -> Iterator[Any]:
+        if left := len(self._file.unread(folder / self._name)):
+            size = self._record.itemsize
+            problem = f"{left} bytes are left behind its last record of {size}: is a record of it as the dtype says?"
+            raise UnreadableTrajectory(str(folder / self._name), problem)
+        return iter(())
 
 
 class Growing:

@@ -173,7 +173,7 @@ def skipping(
     states, failed = states.clone(), []
     fields = seen(solvers.show, states)
     for _ in range(steps):
-        ahead = model.forecast(torch.from_numpy(fields), 1)[0].numpy()
+        ahead = model.forecast(fields, 1)[0]
         doubted = doubt(solvers.coarse, model, states, ahead - fields) >= tolerance
         trusted, again = np.flatnonzero(~doubted), np.flatnonzero(doubted)
         before, fields = fields, ahead
@@ -203,7 +203,7 @@ def measured(solvers: Solvers, model: Forecaster, states: torch.Tensor) -> dict[
     fields = seen(solvers.show, states)
 
     def checked() -> np.ndarray:
-        ahead = model.forecast(torch.from_numpy(fields), 1)[0].numpy()
+        ahead = model.forecast(fields, 1)[0]
         return doubt(solvers.coarse, model, states, ahead - fields)
 
     tried: dict[str, Callable[[], object]] = {

@@ -47,7 +47,7 @@ BUGS = [
     Bug("data/stored.py", "(np.arange(number) + count * GOLDEN % 1) * span.rows / number", "np.arange(number)",
         "tests/data/test_stored.py"),
     Bug("data/segment_table.py", "if state.blind:", "if False:", "tests/data/test_segment_table.py"),
-    Bug("journal/standing.py", "return self.reads is False and not self.exact", "return self.reads is False",
+    Bug("journal/standing.py", "self.reads is False and not self.exact and", "self.reads is False and",
         "tests/data/test_segment_table.py"),
     Bug("data/yardsticks.py", "if not (history.state.run.rounds and len(starts)):", "if True:",
         "tests/data/test_yardsticks.py"),

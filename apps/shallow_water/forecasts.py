@@ -78,8 +78,8 @@ def laws(truncation: int) -> dict[str, Any]:
 
 def forecast(model: Forecaster, runs: np.ndarray, *, steps: int | None = None) -> np.ndarray:
     """Runs as a network continues their first frames, over as many steps unless asked otherwise."""
-    rolled = model.forecast(torch.from_numpy(runs[:, 0]), runs.shape[1] - 1 if steps is None else steps)
-    return np.concatenate([runs[:, :1], rolled.transpose(0, 1).numpy()], 1)
+    rolled = model.forecast(runs[:, 0], runs.shape[1] - 1 if steps is None else steps)
+    return np.concatenate([runs[:, :1], rolled.swapaxes(0, 1)], 1)
 
 
 def jet_solver(

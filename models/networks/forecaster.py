@@ -6,7 +6,7 @@ Axes: B batch, C channels, H latitudes from the north on a Gaussian grid, W = 2 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import torch
@@ -115,9 +115,18 @@ class Forecaster(Model):
         )
         return rest + (after - rest) * (most / found.clamp_min(1e-30)).sqrt().clamp(max=1)
 
+    @overload
+    def forecast(self, fields: np.ndarray, steps: int) -> np.ndarray: ...
+
+    @overload
+    def forecast(self, fields: Tensor, steps: int) -> Tensor: ...
+
     @torch.no_grad()
-    def forecast(self, fields: Tensor, steps: int) -> Tensor:
-        """Step by step from fields (B, C, H, W). Returns: (steps, B, C, H, W)."""
+    def forecast(self, fields: np.ndarray | Tensor, steps: int) -> np.ndarray | Tensor:
+        """Step by step from fields (B, C, H, W), float32. Returns: (steps, B, C, H, W), of their kind."""
+        if isinstance(fields, np.ndarray):
+            given = torch.from_numpy(np.asarray(fields, np.float32)).to(self.area.device)
+            return self.forecast(given, steps).cpu().numpy()
         found = fields.new_empty(steps, *fields.shape)
         for step in range(steps):
             found[step] = fields = self(fields)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -264,3 +265,23 @@ def test_a_file_that_is_written_anew_after_it_was_read_is_refused(
 def test_what_is_no_list_of_words_is_refused(args: Any) -> None:
     with pytest.raises(OutOfRange):
         next(command(args, reader=lines("out")))
+
+
+@pytest.mark.parametrize(
+    ("reader", "code", "given", "raised"),
+    [
+        (lines("stdout.txt"), 0, ["ab", "cd"], None),
+        (lines("stdout.txt"), 1, ["ab"], CommandFailed),
+        (records("stdout.txt", "S3"), 0, [b"ab\n"], UnreadableTrajectory),
+        (records("stdout.txt", "S3"), 1, [b"ab\n"], CommandFailed),
+    ],
+)
+def test_what_is_left_at_the_end_counts_where_the_program_ended_well(
+    reader: Any, code: int, given: list[Any], raised: type[Exception] | None
+) -> None:
+    """A last line without a line feed is one; a part of a record says that the records are others."""
+    found = []
+    with pytest.raises(raised) if raised else nullcontext():
+        for each in command(["sh", "-c", f"printf 'ab\ncd'; exit {code}"], reader=reader):
+            found.append(each)
+    assert found == given

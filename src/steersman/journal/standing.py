@@ -166,8 +166,8 @@ class Standing:
     @property
     def blind(self) -> bool:
         """Whether every segment begins at the prepared start, whatever is chosen: none looked at its frame, or left a
-        state."""
-        return self.reads is False and not self.exact
+        state, though frames were chosen."""
+        return self.reads is False and not self.exact and len(self.used) > 0
 
     @property
     def any_frame(self) -> bool:

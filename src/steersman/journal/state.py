@@ -245,6 +245,7 @@ class State(Standing):
     def _on_damaged(self, record: records.Damaged) -> None:
         """Something was set aside, for it was not whole: a model is not used, the frames of a walker do not count."""
         self.notes.append(record)
+        self.end = None if self.finished else self.end  # it may have more to do
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
@@ -278,7 +279,6 @@ class State(Standing):
         folder, _, rest = name.partition("/")
         if folder == TASKS:
             self.calls.pop(rest.partition("/")[0], None)  # it is made again if a plan still makes it
-            self.end = None if self.finished else self.end
         elif name == "prepared.pkl":
             self.prepared = sha256
         else:

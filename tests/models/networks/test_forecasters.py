@@ -64,6 +64,7 @@ def test_an_untrained_network_is_persistence() -> None:
     model = SphericalUNet(3, 16, width=8).eval()
     torch.testing.assert_close(model.forecast(fields, 2)[1], fields)
     assert model.forecast(fields, 0).shape == (0, 2, 3, 16, 32)
+    np.testing.assert_array_equal(model.forecast(fields.double().numpy(), 2), model.forecast(fields, 2).numpy())
 
 
 @pytest.mark.slow
