@@ -17,11 +17,18 @@ from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
 SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
+MEMBERS = (
+    "Members drawn by {}: each segment is one of its own. If a draw changes more than where it begins, these are "
+    "several systems, which no model describes: average over the members in `open_run(RUN).scores`, by `weight` if "
+    "they have one."
+)
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
 
 
 def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> Analysis:
     said = {**answer(found, model), **by_weights(found, policy)}
+    if policy.draws:
+        said["problems"] = [MEMBERS.format(policy.name), *said["problems"]]
     facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
     results = {"With 95 % intervals": rows(said), "By the weights of the ensemble": rows_by_weights(said)}
     return Analysis(said, time_scales.draw(found, model), time_scales.caption(found), facts, results, lines(said))

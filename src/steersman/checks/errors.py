@@ -7,7 +7,10 @@ from steersman.system.errors import EngineError
 
 class NoFrames(EngineError):
     def __str__(self) -> str:
-        return "it appended no frame; call out.append(name=value, ...) for each"
+        return (
+            "it appended no frame; call out.append(name=value, ...) for each. Does a reader read the file that the "
+            "program writes?"
+        )
 
 
 class NoTime(EngineError):

@@ -37,6 +37,7 @@ class Run(Record, tag="run", frozen=True):
     gpus: Number = 0  # of all slots together
     time_unit: str = "1"
     files: Mapping[str, str] = {}  # SHA-256 of what is written once, by name: run.yaml, workflow.py, environment.json
+    stages: tuple[str, ...] = ()  # of prepare, simulate, train and score those that the workflow has
     exact: bool | None = None  # as the workflow says: segments begin where another gave its state; None: it is seen
 
 

@@ -14,7 +14,7 @@ from steersman.analysis.comparison.verdicts import Runs, grid
 from steersman.dashboard import style
 
 COLOURS = (
-    style.INK, style.SKY, style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.ORANGE, style.YELLOW, style.GREY
+    style.INK, style.VERMILION, style.BLUE, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.YELLOW, style.GREY
 )  # fmt: skip
 WIDEST = 95  # letters of a label that fit into a line
 

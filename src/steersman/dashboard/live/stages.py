@@ -19,15 +19,17 @@ def graph(watched: Watched) -> dict[str, Any]:
     """Stages in order of the loop, each with what it does now, its counts and its Parsl jobs."""
     state = watched.history.state
     alive = state.end is None and driven(watched.directory.path)
+    stages = [
+        _prepare(state),
+        _simulate(state, alive),
+        _store(state),
+        _train(state, alive),
+        _score(state),
+        _steer(state),
+    ]
+    there = {*state.run.stages, "store", "steer"}
     return {
-        "stages": [
-            _prepare(state),
-            _simulate(state, alive),
-            _store(state),
-            _train(state, alive),
-            _score(state),
-            _steer(state),
-        ],
+        "stages": [stage for stage in stages if not state.run.stages or stage["name"] in there],
         "tasks": task_graph.graph(state),
         "settings": settings(watched),
     }

@@ -75,7 +75,7 @@ export class Stages {
         ),
       ),
     );
-    for (const [a, b, text] of FLOWS) {
+    for (const [a, b, text] of FLOWS.filter(([a, b]) => stages[a] && stages[b])) {
       const [x0, y0] = at(a),
         [x1, y1] = at(b),
         same = y0 === y1,
@@ -105,7 +105,7 @@ export class Stages {
     }
     for (const [name, stage] of Object.entries(stages)) {
       const [x, y] = at(name),
-        busy = /run$|epoch|runs/.test(stage.now),
+        busy = /^([\d,]+ run|epoch .*|runs)$/.test(stage.now),
         lines = [
           ...Object.entries(stage.counts).map(([k, v]) => `${v} ${k}`),
           ...Object.entries(stage.jobs).map(

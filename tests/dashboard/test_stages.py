@@ -1,0 +1,34 @@
+"""The workflow as a graph: the stages that it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steersman.dashboard.live import stages
+from steersman.dashboard.live.watched import Watched
+from steersman.data.history import History
+from steersman.executors import site_files
+from steersman.journal import run_directory
+from steersman.journal.file import Journal
+from steersman.journal.records import Run, Session
+from steersman.journal.run_directory import create
+from steersman.stages import loading
+
+ALL = ["prepare", "simulate", "store", "train", "score", "steer"]
+
+
+@pytest.mark.parametrize(
+    ("has", "shown"), [(("simulate", "score"), ["simulate", "store", "score", "steer"]), ((), ALL), (tuple(ALL), ALL)]
+)
+def test_only_stages_that_a_workflow_has_are_shown(has: tuple[str, ...], shown: list[str], tmp_path: Path) -> None:
+    """All of them where the journal is older, and does not say it."""
+    directory = create(tmp_path, "run")
+    site = site_files.load_site("laptop").model_dump(mode="json")
+    settings = {"workflow": "w", "seed": 0, "rounds": False, "params": {}, "site": site}
+    run_directory.write_settings(directory, settings, loading.find("double_well"))
+    journal = Journal(directory.journal)
+    journal.append(Run(workflow="w", seed=0, slots=1, stages=has), Session(host="here", pid=1))
+    journal.close()
+    assert [stage["name"] for stage in stages.graph(Watched.of(History(directory)))["stages"]] == shown
