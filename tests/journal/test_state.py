@@ -248,3 +248,13 @@ def test_simulated_seconds_are_those_of_the_runs_unit_or_not_known(unit: str, se
     assert state.simulated == 7.0
     for progress in (state.progress(0.0), state.whole[1]):
         assert progress.simulated_s == pytest.approx(float("nan") if seconds is None else 7.0 * seconds, nan_ok=True)
+
+
+@pytest.mark.parametrize("outcome", ["budget", "goal", "interrupted"])
+def test_a_run_that_lost_frames_is_not_finished_any_more(outcome: str) -> None:
+    """Its budget has room again; `resume` goes on with it, as `verify --repair` says."""
+    state = State([Hired(walker=0, slot=0), End(outcome=outcome, reason="there")])
+    state.apply(Damaged(walker=0, reason="a byte was changed"))
+    assert not state.finished
+    state.apply(End(outcome="budget", reason="again"))
+    assert state.finished
