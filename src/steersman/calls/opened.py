@@ -206,7 +206,7 @@ class Run:
 
         Args:
             by: a score, e.g. "z" for z_0, z_1, ...
-        Raises: CannotExport: there is no such score, or there are too few frames.
+        Raises: UnknownName: there is no such score. CannotExport: there are too few frames.
         """
         return clusters(self.scores, number, by)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 
 from steersman.data.errors import CannotExport
+from steersman.system.errors import UnknownName
 
 SEED = 0  # the same scores always give the same clusters
 
@@ -16,14 +17,14 @@ def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
     Args:
         scores: see `Run.scores`.
         by: a score; one of several dimensions by its name without the number, e.g. "z".
-    Raises: CannotExport: there is no such score, or there are fewer scored frames than clusters.
+    Raises: UnknownName: there is no such score. CannotExport: there are fewer scored frames than clusters.
     """
     from sklearn.cluster import KMeans
 
     own = scores.columns[4:]  # behind where a frame lies and its time
     columns = [name for name in own if name == by or name.rpartition("_")[0] == by]
     if not columns:
-        raise CannotExport(by, f"there is no score of this name; there are: {', '.join(own) or 'none yet'}")
+        raise UnknownName("score", by, own)
     known = scores[columns].notna().all(axis=1).to_numpy()
     if not 1 <= number <= known.sum():
         raise CannotExport(f"{number} clusters", f"there are {known.sum()} scored frames; ask for fewer clusters")
