@@ -44,7 +44,7 @@ def command(
             ended well.
         cwd: the working directory, without frames of another program; None makes one and removes it afterwards.
         poll_s: between two calls of reader and stop.
-        stop: whether to end the program now; that is no failure.
+        stop: whether to end the program now; that is no failure. Asked after each frame, and every `poll_s`.
         grace_s: between asking (TERM) and killing (KILL).
     Raises:
         CommandNotFound: the program cannot be started.
@@ -55,11 +55,13 @@ def command(
     if isinstance(args, str | Path) or not args:
         raise OutOfRange("command(args)", repr(args), 'a list: the program and its arguments, ["gmx", "mdrun"]')
     with _directory(cwd) as folder, _process(args, folder, grace_s, reader) as process:
-        running = True
+        running, asked = True, False
         while running:
             running = not _ended(process, poll_s)  # before reading: what it wrote last is read as well
-            yield from reader(folder)
-            if running and stop():
+            for frame in reader(folder):  # what is written is given, however many it is
+                yield frame
+                asked = asked or stop()
+            if running and (asked or stop()):
                 end(process.pid, grace_s, group=True)
                 stream, text = _said(folder)
                 if text.strip():  # kept if the segment has failed: it may have been stopped because it hung
