@@ -12,6 +12,7 @@ from libensemble.gen_classes import UniformSample
 
 from steersman.steering import Ask, Scores
 from steersman.steering.decide import Decider, steered
+from steersman.steering.protocols import AT_RANDOM
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 PLANE = VOCS(variables={"x": [-2.0, 2.0], "y": [0.0, 1.0]}, objectives={"f": "MINIMIZE"})
@@ -151,6 +152,24 @@ def test_one_that_wants_results_first_is_given_some_and_one_that_draws_from_ever
         after.append((np.random.rand(), float(torch.rand(()))))  # noqa: NPY002
     assert members[0] == members[1]
     assert after[0] == after[2] != after[1], "those of everybody else go on as before"
+
+
+@pytest.mark.parametrize("known", [NONE, scored([0.0], [0.5], [0.0])], ids=["before results", "after"])
+def test_where_nothing_is_suggested_members_are_drawn_evenly_and_said_to_be(known: Scores) -> None:
+    class Silent:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def ingest(self, results: list[dict[str, Any]]) -> None:
+            pass
+
+        def suggest(self, num_points: int) -> list[dict[str, Any]]:
+            return []
+
+    made = Ask(PLANE, Silent, batch=3).proposals(known, np.random.default_rng(0))
+    assert len({each.draw["x"] for each in made}) == 3
+    assert {each.policy for each in made} == {AT_RANDOM}
+    assert all("suggests nothing" in each.reason for each in made)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
 def facts(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("frames", f"{said['frames']:,}"), ("frames that count", f"{said['counted']:,}"),
-        ("model", str(said["model"])), ("versions of its bias", str(said["versions"])),
+        ("model", str(said["model"] or "none")), ("versions of its bias", str(said["versions"])),
         ("effective sample size", f"{said['effective']:,.0f}"),
     ]  # fmt: skip
 
@@ -170,9 +170,10 @@ def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
 def lines(said: Mapping[str, Any]) -> list[str]:
     """The same for a terminal."""
     share = percent(said["counted"] / max(said["frames"], 1))
+    newest = f" along the newest model, {said['model']}" if said["model"] else ""
     return [
-        f"{said['counted']:,} of {said['frames']:,} frames ({share}) count: those that were biased along the newest "
-        f"model, {said['model']}, without the first fifth of each lineage",
+        f"{said['counted']:,} of {said['frames']:,} frames ({share}) count: those that were biased{newest}, without "
+        "the first fifth of each lineage",
         f"Weights by {count(said['versions'], 'version')} of the bias; effective sample size {said['effective']:,.0f}",
         "Results of the unbiased system with 95 % intervals:",
         *table(rows(said)),

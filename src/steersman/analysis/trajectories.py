@@ -41,7 +41,7 @@ class Trajectories:
         labels: yardstick -> (n,), what each frame is worth by it.
         pieces: positions of the frames of each piece, in order of time.
         step: simulated time between two frames, in `unit`.
-        stopped: segments that steering ended early.
+        stopped: segments that a prune rule or a person asked to end early.
         members: the n frames again, of a single run that is a weighted ensemble, with their weights and rounds, and the
             score of its target if it has one; else None.
         differing: in words, parameters that had several values.
@@ -118,7 +118,7 @@ def _one(
     return (
         np.concatenate(features) if features else np.empty((0, 1)),
         {name: np.concatenate(each) for name, each in labels.items() if each},
-        list(_pieces(history, own, rows)), int((segments.how[own] == "stopped").sum()),
+        list(_pieces(history, own, rows)), sum(segments.name(i) in history.stops for i in own.tolist()),
         (segments.simulated[own] / rows)[timed] if timed.any() else np.ones(len(own)),
     )  # fmt: skip
 

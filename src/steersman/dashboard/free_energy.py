@@ -100,7 +100,8 @@ class _Tracks:
         axes.plot(self.time[mine], self.value[mine], ".", color=colour, markersize=1.2, rasterized=True)
         unit = f" ({self.unit})" if self.unit != "1" else ""
         of = "each walker" if not control else "each control"
-        title = "plain dynamics: never pushed" if control else "pushed along what a model learned meanwhile"
+        learned = "what a model learned meanwhile" if self.pushed_by.any() else "a known coordinate"
+        title = "plain dynamics: never pushed" if control else f"pushed along {learned}"
         axes.set(xlabel=f"simulated time of {of}{unit}", ylabel=self.label, xlim=(0, np.nanmax(self.time)))
         axes.set_title(title, fontsize=8, loc="left")
         if not control:
@@ -122,7 +123,7 @@ class _Tracks:
         """What the frames are worth, and of each state how much it weighs and who came there."""
         weights = self.weights
         worth = f"By their weights {len(weights):,} frames are worth {weights.effective:,.0f} unbiased ones."
-        text = f" Dashed: another model. {worth}"
+        text = f" Dashed: another model. {worth}" if self.pushed_by.any() else f" {worth}"
         if weights.collapsed:
             text += (
                 " The weights have collapsed: the walkers are where the unbiased system hardly ever is. Take fewer "
@@ -147,10 +148,15 @@ class _Tracks:
 
 
 def curve(axes: Axes, at: np.ndarray, energy: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
-    """Free energy in kT along a quantity, with its interval: all (n,) float."""
+    """Free energy in kT along a quantity, with its interval: all (n,) float; NaN where there are no frames, as between
+    the values of a whole number."""
+    top = 1.3 * np.nanmax(energy) + 1  # also where all bins are alike
     axes.plot(at, energy, color=style.BLUE)
     axes.fill_between(at, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
-    top = 1.3 * np.nanmax(energy) + 1  # also where all bins are alike
+    beside = np.pad(np.isfinite(energy), 1)
+    alone = np.isfinite(energy) & ~beside[:-2] & ~beside[2:]  # a line or a band shows none of these
+    axes.plot(at[alone], energy[alone], "o", color=style.BLUE, markersize=3)
+    axes.vlines(at[alone], low[alone], np.minimum(high[alone], 2 * top), color=style.BLUE, alpha=0.4)
     axes.set(xlabel=label, ylabel="free energy / kT", ylim=(min(0.0, np.nanmin(low)), top))
 
 
@@ -185,8 +191,11 @@ def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
 def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str:
     last = versions[-1]
     changes = sum(after.model != before.model for before, after in pairwise(versions))
+    along = (
+        f", along the score of model {last.model}, which has had {len(of_last)} versions; "
+        f"{count(changes, 'change')} of the model before"
+    )
     return (
-        f"Version {last.bias} of the bias, of {last.frames:,} frames, along the score of model {last.model}, which has "
-        f"had {len(of_last)} versions; {count(changes, 'change')} of the model before. The barrier is "
+        f"Version {last.bias} of the bias, of {last.frames:,} frames{along if last.model else ''}. The barrier is "
         f"{newest.barrier_kT:g} kT."
     )

@@ -35,9 +35,9 @@ class Ask(Policy):
     """Members that a generator suggests.
 
     Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
-    driver is killed, and the same scores and seed give the same members. The first are drawn evenly where a generator
-    suggests nothing before it was told a result. A member counts when its segment has ended,
-    by the scores of its last frame; results that are not finite are not told.
+    driver is killed, and the same scores and seed give the same members. Where a generator suggests nothing, as some do
+    before they were told a result, members are drawn evenly. A member counts when its segment has ended, by the scores
+    of its last frame; results that are not finite are not told.
 
     Args:
         vocs: names of variables, constants, objectives, constraints and observables.
@@ -69,16 +69,18 @@ class Ask(Policy):
             if results:
                 generator.ingest(results)
             why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
+            nothing = f"drawn evenly: {type(generator).__name__} suggests nothing"
             try:
-                suggested = generator.suggest(self.batch)
+                suggested = list(generator.suggest(self.batch))
             except Exception as error:  # of Xopt's, those that learn want a result before they suggest anything
                 if results:
                     raise
-                suggested = [self._evenly(rng) for _ in range(self.batch)]
-                why = f"drawn evenly: {type(generator).__name__} suggests nothing yet ({told(error)})"
+                suggested, nothing = [], f"{nothing} yet ({told(error)})"
+            if drawn := not suggested:
+                suggested, why = [self._evenly(rng) for _ in range(self.batch)], nothing
             if finalize := getattr(generator, "finalize", None):
                 finalize()
-        name = self.name if results else AT_RANDOM
+        name = AT_RANDOM if drawn or not results else self.name
         return [Candidate(NEW, name, 0.0, why, draw=self._draw(point)) for point in suggested]
 
     def _evenly(self, rng: np.random.Generator) -> dict[str, float]:
