@@ -48,7 +48,8 @@ class UnfitGrid(ModelError, BadInput):
     truncation: int
 
     def __str__(self) -> str:
-        return f"rows is {self.rows}; it must be even and at least {self.fewest} for T{self.truncation}"
+        needed = f"an even number of rows, at least {self.fewest}"
+        return f"a grid of {self.rows} rows does not hold T{self.truncation}: give {needed}, or a smaller truncation"
 
 
 class UnfitLaw(ModelError, BadInput):
