@@ -152,7 +152,7 @@ def test_a_forecast_has_nothing_beyond_the_band_limit() -> None:
     )
     assert (free * beyond).sum() > 0.1 * free.sum()
     assert (limited * beyond).sum() < 1e-10 * limited.sum()
-    with pytest.raises(UnfitGrid, match="rows is 16"):
+    with pytest.raises(UnfitGrid, match="16 rows"):
         SphericalUNet(2, 16, width=8, band_limit=31)
 
 
