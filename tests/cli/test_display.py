@@ -173,7 +173,7 @@ def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state:
     console.print(closing(seen(state, 24.0)))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Novelty 50 %, prepared 25 %, explore 25 %" in shown
-    assert "40.0 %, most of it waiting for a start" in shown
+    assert "40.0 %, most of it waiting for a start or the end" in shown
     assert TEXT in shown
     assert "models" not in shown
 

@@ -8,7 +8,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 
 SIMULATING, STARTING, WAITING, READING, OTHER = (
-    "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",
+    "simulating", "starting a worker", "waiting for a start or the end", "reading the start", "publishing and ending",
 )  # fmt: skip
 
 
