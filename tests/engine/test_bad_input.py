@@ -172,6 +172,7 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.metrics\ndef s(scores): pass", 2, "mean `metric`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.training(when=1)\ndef s(p): pass", 2, "mean `train`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steering(Novelty('z'))", 2, "did you mean `steer`?"),
+        ("from steersman.steering import Novelti", 1, "did you mean 'Novelty'?"),
         ("from .other import x", 1, "write `import other`"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.simulation()\ndef s(p): pass", 2, "mean `simulate`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.preparation\ndef s(p): pass", 2, "mean `prepare`?"),

@@ -101,7 +101,7 @@ def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
             found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
         elif name == POSITIONS and len(stored.shape) == 2:
             if is_one_molecule(history.topology.decode(errors="replace")):
-                found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
+                found.append((stored.named("radius of gyration, all atoms alike"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
             found.append((stored.label, stored, column(0)))
         elif len(stored.shape) == 1 and stored.shape[0] <= MOST_COLUMNS and stored.kind == "f":

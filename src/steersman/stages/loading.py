@@ -172,11 +172,17 @@ def _of_pydantic(error: BaseException) -> str:
     return f"{type(error).__name__}: {error.message}" if isinstance(error, PydanticErrorMixin) else ""
 
 
+_NOT_THERE = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
+
+
 def _meant(error: BaseException, line: str) -> str:
-    """What to write instead: the verb of a Workflow where a line calls what is none, such as `wf.scoring`, or an
-    import by name."""
+    """What to write instead: the verb of a Workflow where a line calls what is none, such as `wf.scoring`, a name that a
+    module has, or an import by name."""
     if isinstance(error, ImportError) and "relative import" in str(error):
         return "; write `import other`: modules beside the file are found"
+    if wrong := isinstance(error, ImportError) and _NOT_THERE.match(str(error)):
+        there = dir(sys.modules.get(wrong[2]))
+        return f"; did you mean {near[0]!r}?" if (near := difflib.get_close_matches(wrong[1], there, 1)) else ""
     none = isinstance(error, TypeError) and "is not callable" in str(error)
     if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
         return ""
