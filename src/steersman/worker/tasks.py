@@ -272,6 +272,8 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
         )  # fmt: skip
 
     made = going_on(job.kept, tried)
+    for printed in sorted(folder.glob("rank*.stderr")):
+        print(printed.read_text(errors="replace"), end="", flush=True)
     shutil.rmtree(folder)
     return made
 
