@@ -79,7 +79,8 @@ def weights(directory: RunDirectory) -> list[bytes]:
     return [path.read_bytes() for path in sorted(directory.path.glob("models/*/weights.safetensors"))]
 
 
-ROUNDS: Words = ("run", "double_well", "--rounds", "--seed", 3, "--set", "frames=1200", "--set", "train_every=400",
+DRAWING = Path(__file__).with_name("drawing.py")
+ROUNDS: Words = ("run", DRAWING, "--rounds", "--seed", 3, "--set", "frames=1200", "--set", "train_every=400",
                  "--set", "barrier_kT=30")  # fmt: skip
 
 
@@ -92,8 +93,8 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
     unbroken: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit from the seed: choices, reasons, frames, weights. The driver is killed, each of its bus's three
-    servers, and everything.
+    """Bit for bit from the seed: choices, reasons, frames, weights, whatever the stages draw from their processes. The
+    driver is killed, each of its bus's three servers, and everything.
 
     Its frames come by way of a node's own storage, its messages by three servers, and its scores from a thread of the
     driver; those of the unbroken one do not.

@@ -176,8 +176,8 @@ _NOT_THERE = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def _meant(error: BaseException, line: str) -> str:
-    """What to write instead: the verb of a Workflow where a line calls what is none, such as `wf.scoring`, a name that a
-    module has, or an import by name."""
+    """What to write instead: the verb of a Workflow where a line calls what is none, such as `wf.scoring`, a name that
+    a module has, or an import by name."""
     if isinstance(error, ImportError) and "relative import" in str(error):
         return "; write `import other`: modules beside the file are found"
     if wrong := isinstance(error, ImportError) and _NOT_THERE.match(str(error)):

@@ -14,9 +14,7 @@ it again, beside the objectives.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +24,7 @@ from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 from steersman.system.errors import told
 from steersman.system.numbers import whole
+from steersman.system.random_numbers import drawing
 
 ID = "_id"  # a generator's own, of this life of it
 
@@ -114,18 +113,3 @@ class Ask(Policy):
             if column.shape[1] != 1:
                 raise ValueError(f"the score {name!r} has {column.shape[1]} numbers a frame; the VOCS needs one")
         return np.hstack(columns)
-
-
-@contextmanager
-def drawing(seed: int) -> Iterator[None]:
-    """Let the random numbers of numpy and torch as a whole, which some generators take, begin with a seed; put the
-    caller's back."""
-    before, torch = np.random.get_state(), sys.modules.get("torch")  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]) if torch else nullcontext():
-        if torch:
-            torch.manual_seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        try:
-            yield
-        finally:
-            np.random.set_state(before)  # noqa: NPY002

@@ -1,15 +1,22 @@
-"""Seed of a run -> the random numbers of its n-th start: they depend on seed and n alone, so a resumed run agrees."""
+"""Seed of a run -> the random numbers of its n-th start, or of a stage: they depend on seed and n alone, so a resumed
+run agrees."""
 
 from __future__ import annotations
 
 import numpy as np
 
 _STARTS, _DECISIONS = 0, 1
+_STAGES = {"prepare": 2, "train": 3, "score": 4}
 
 
 def start_seed(seed: int, number: int) -> int:
     """Give the 63-bit seed of the n-th start."""
     return int(_rng(seed, _STARTS, number).integers(1, 2**63 - 1))
+
+
+def stage_seed(seed: int, stage: str, version: int = 0) -> int:
+    """Give the 63-bit seed of what prepare, or train or score of a version of the model, draw from the process."""
+    return int(_rng(seed, _STAGES[stage], version).integers(1, 2**63 - 1))
 
 
 def decision_rng(seed: int, number: int) -> np.random.Generator:

@@ -31,12 +31,14 @@ from steersman.stages.params import Params
 from steersman.stages.start import topology
 from steersman.stages.workflow import Workflow
 from steersman.steering import Bias
+from steersman.steering.streams import stage_seed
 from steersman.store import Span, Window
 from steersman.store.names import walker_name
 from steersman.system import node
 from steersman.system.calls import called
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
+from steersman.system.random_numbers import drawing
 from steersman.worker import calls, torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged
@@ -131,7 +133,7 @@ def prepare(run: str, told: dict[str, Any]) -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
-    with _keeping_cause(directory.traceback("prepare")):
+    with _keeping_cause(directory.traceback("prepare")), drawing(_seed(run, "prepare")):
         made = workflow.prepare_function(loading.changed(workflow, params, told))
         pickled = pickle.dumps(made)
     if text := topology(made):
@@ -242,7 +244,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
     frames = job.directory.frames
     return training.train(
         fit=functools.partial(_fit, job, workflow.training, params),
-        score=torch_defaults.kept()(functools.partial(workflow.scoring.function, params)),
+        score=lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
         frames=Window(frames, job.window),
         held_out=Window(frames, job.held_out) if job.held_out else None,
         last=_model(job.run, job.last),
@@ -258,7 +260,8 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
     from steersman.models.fitting.fit import heard_by
 
     if stage.ranks == 1:
-        with kept_in(job.kept), heard_by(_epochs(job)), torch_defaults.kept():
+        begun = drawing(_seed(job.run, "train", job.version))
+        with kept_in(job.kept), heard_by(_epochs(job)), torch_defaults.kept(), begun:
             return stage.function(params, frames, model)
     from steersman.models.ranks.launch import launch
 
@@ -310,7 +313,8 @@ def fit_rank(job: str) -> Any:
     if scratch := os.environ.get("STEERSMAN_SCRATCH"):
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
-    with kept_in(asked.kept), heard_by(_epochs(asked)) if first else contextlib.nullcontext():
+    sending = heard_by(_epochs(asked)) if first else contextlib.nullcontext()
+    with kept_in(asked.kept), sending, drawing(_seed(asked.run, "train", asked.version)):
         changed = loading.changed(workflow, params, asked.settings)
         return workflow.training.function(changed, frames, _model(asked.run, asked.last))
 
@@ -333,11 +337,29 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept(), children_end():
-        values: Mapping[str, Any] = workflow.scoring.function(
-            loading.changed(workflow, params, settings), _model(run, version), window
-        )
+    changed = loading.changed(workflow, params, settings)
+    with _keeping_cause(directory.traceback("scoring", version)), children_end():
+        values = _scores(run, version, workflow, changed, _model(run, version), window)
     return training.checked_scores(values, window.rows)
+
+
+def _scores(
+    run: str, version: int, workflow: Workflow, params: Params, model: Any, window: Window
+) -> Mapping[str, Any]:
+    """Call the score stage."""
+    assert workflow.scoring is not None
+    with torch_defaults.kept(), drawing(_seed(run, "score", version)):
+        found: Mapping[str, Any] = workflow.scoring.function(params, model, window)
+    return found
+
+
+def _seed(run: str, stage: str, version: int = 0) -> int:
+    return stage_seed(_of_run(run), stage, version)
+
+
+@functools.lru_cache(maxsize=1)
+def _of_run(run: str) -> int:
+    return int(RunDirectory(Path(run)).settings()["seed"])
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ from steersman.store.variables import CONVENTIONS
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
+from steersman.system.random_numbers import drawing
 from steersman.worker.orders import DONE, HANGS, LEAVE, LIKE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
@@ -250,7 +251,8 @@ class Walker:
             with children_end():
                 start = self._read_start(order)
                 read_s = time.monotonic() - began
-                self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+                with drawing(order.seed):
+                    self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
