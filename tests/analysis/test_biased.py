@@ -279,9 +279,9 @@ def test_a_run_without_a_bias_has_no_weights(directory: RunDirectory, tmp_path: 
 def test_a_state_that_was_entered_often_and_left_seldom_is_warned_of() -> None:
     """And the other way round: the rarer of the two limits what an interval can know."""
     for left, entered in ((1, 50), (50, 1)):
-        weights = SimpleNamespace(passages=lambda *_, both=(left, entered): both, enough_passages=10)
+        weights = SimpleNamespace(passages_apart=lambda *_, both=(left, entered): both, enough_passages=10)
         run: Any = SimpleNamespace(weights=weights, table=range(4))
         (said,) = biased._seldom(run, {"z > 0": np.array([True, False, True, False])})
-        assert said == f"z > 0 was entered {entered} and left {left} times"
-    weights = SimpleNamespace(passages=lambda *_: (50, 50), enough_passages=10)
+        assert said == f"z > 0 was entered {entered} and left {left} times that lie apart"
+    weights = SimpleNamespace(passages_apart=lambda *_: (50, 50), enough_passages=10)
     assert not list(biased._seldom(SimpleNamespace(weights=weights, table=range(4)), {"a": np.ones(4, bool)}))  # type: ignore[arg-type]

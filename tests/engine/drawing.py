@@ -1,6 +1,7 @@
 """As double_well, but every stage draws from the random numbers of its process, as those of users do."""
 
 import random
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,12 @@ def drawn() -> float:
 
 
 @wf.prepare
-def prepare(p):
+def prepare(p: DoubleWell) -> float:
     return drawn()
 
 
 @wf.simulate(variables=double_well.VARIABLES)
-def segment(p, start, out):
+def segment(p: DoubleWell, start: Any, out: Any) -> None:
     for time, position in double_well.run(start, seed=out.seed, steps=p.steps, barrier_kT=p.barrier_kT):
         out.append(time=time, position=(position + start.prepared + drawn()).astype(position.dtype))
         if out.stopped:
@@ -30,7 +31,7 @@ def segment(p, start, out):
 
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=200))
-def fit(p, frames, last):
+def fit(p: DoubleWell, frames: Any, last: Any) -> Any:
     import torch
 
     model = models.PCA.fit(frames["position"], latent=1)
@@ -39,7 +40,7 @@ def fit(p, frames, last):
 
 
 @wf.score()
-def place(p, model, frames):
+def place(p: DoubleWell, model: Any, frames: Any) -> Any:
     z, error = model.encode(frames["position"])
     return {"z": z + drawn(), "error": error}
 

@@ -109,6 +109,17 @@ def test_free_energies_of_bins_are_those_of_the_potential() -> None:
     assert np.isnan(both[0, 5]).all(), "no frame is there"
 
 
+def test_what_flickers_over_an_edge_has_been_there_once() -> None:
+    """A thousand frames are a hundred pieces: two visits, whose edges are crossed back and forth within a piece."""
+    there = np.zeros(1000, bool)
+    there[[301, 303, 305, 306, 308, 700]] = True
+    found = Reweighted(np.full(1000, 1e-3), np.arange(1000), np.zeros(1000, int))
+    assert found.passages(~there, there) == (5, 5)
+    assert found.passages_apart(~there, there) == (2, 2)
+    quick = np.arange(1000) % 2 == 0  # back and forth in each piece
+    assert found.passages_apart(quick, ~quick) == (100, 100)
+
+
 def test_what_knows_where_it_began_is_left_out_of_every_lineage() -> None:
     found = settled(np.array([7] * 10 + [3] * 5 + [4]))
     assert found.tolist() == [False] * 2 + [True] * 8 + [False] + [True] * 4 + [True]

@@ -36,7 +36,7 @@ def made_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeRun:
         source.write_text(HEAD + textwrap.dedent(stages))
         directory = run_directory.create(tmp_path, "here", tmp_path / "run")
         site = site_files.load_site("laptop").model_dump(mode="json")
-        run_directory.write_settings(directory, {"params": {}, "site": site}, source)
+        run_directory.write_settings(directory, {"params": {}, "site": site, "seed": 0}, source)
         return directory
 
     return make

@@ -146,9 +146,9 @@ def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
     """States that were entered from the others or left for them too seldom; of one alone, all else is the other."""
     for name, state in states.items():
         others = [each for other, each in states.items() if other != name and each[run.weights.order].any()]
-        left, entered = run.weights.passages(state, np.logical_or.reduce(others) if others else ~state)
+        left, entered = run.weights.passages_apart(state, np.logical_or.reduce(others) if others else ~state)
         if min(left, entered) < run.weights.enough_passages:
-            yield f"{name} was entered {entered} and left {left} times"
+            yield f"{name} was entered {entered} and left {left} times that lie apart"
 
 
 def facts(said: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -131,11 +131,11 @@ class _Tracks:
             )
         for name, state in self.states.items():
             found = weights.difference(state, ~state)
-            entered, left = weights.passages(~state, state)
+            entered, _ = weights.passages(~state, state)
             plain = f", controls {count(self._controls(state), 'time')}" if self.control.any() else ""
             pushed = f"pushed walkers entered it {count(entered, 'time')}"
             text += f" {name}: {_interval(found)} above all else; {pushed}{plain}."
-            if min(entered, left) < weights.enough_passages:
+            if min(weights.passages_apart(~state, state)) < weights.enough_passages:
                 text += " Few passages: the interval may be too narrow."
         return text
 

@@ -114,9 +114,9 @@ class Unbiased:
         return pandas.DataFrame(found, index, columns=["free_energy", "low", "high"])
 
     def _warn(self, state: np.ndarray, other: np.ndarray) -> None:
-        left, entered = self.weights.passages(state, other)
+        left, entered = self.weights.passages_apart(state, other)
         if min(left, entered) < (enough := self.weights.enough_passages):
-            seen = f"the state was entered {entered} and left {left} times, and {enough} are enough"
+            seen = f"the state was entered {entered} and left {left} times that lie apart, and {enough} are enough"
             warnings.warn(f"few passages: {seen}; the interval may be too narrow", FewPassages, stacklevel=3)
 
     def _check(self) -> None:

@@ -186,13 +186,23 @@ class Reweighted:
 
         Of two states that overlap, the frames of both are in neither; but of one within the other, in the inner one.
         """
+        _, change = self._passages(state, other)
+        return int((change < 0).sum()), int((change > 0).sum())
+
+    def passages_apart(self, state: np.ndarray, other: np.ndarray) -> tuple[int, int]:
+        """The same, but those of one piece as one: what flickers over the edge of a state has been there once."""
+        at, change = self._passages(state, other)
+        piece = at * min(PIECES, len(self)) // max(len(self), 1)
+        return len(np.unique(piece[change < 0])), len(np.unique(piece[change > 0]))
+
+    def _passages(self, state: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) int each: where in the order of frames a state was left, -, or entered, +; 0 is neither."""
         state, other = np.asarray(state, bool)[self.order], np.asarray(other, bool)[self.order]
         inner = -1 if (other <= state).all() else 1 if (state <= other).all() else 0
         side = np.where(state & other, inner, state.astype(np.int8) - other)
         known = np.flatnonzero(side)
         same = self.lineage[known[1:]] == self.lineage[known[:-1]]
-        change = np.where(same, np.diff(side[known]), 0)
-        return int((change < 0).sum()), int((change > 0).sum())
+        return known[1:], np.where(same, np.diff(side[known]), 0)
 
     @property
     def enough_passages(self) -> int:
