@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from steersman import open_run
+from steersman.data.history import History
+from steersman.data.why import tree
 from steersman.journal import file as journal
 from steersman.journal.records import FrameId, Start, Tell
 from steersman.journal.state import State
@@ -88,6 +90,9 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     assert segment.how == "stopped"
     if segment.end and segment.end > segment.first:
         assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 400.0
+    history = History(directory)
+    sets = [tree(history, name)["set"] for name in (long.name, state.walkers[0].segments[0].name)]
+    assert sets == [{"steps": 400}, {}], "what was set later did not determine it"
     said = list(journal.read(directory.journal, Tell))
     assert [record.verb for record in said] == ["pause", "pin", "set", "continue", "stop", "finish"]
     assert all("@" in record.who and record.t <= time.time() for record in said)

@@ -84,7 +84,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
     Returns: segments (itself first; segment, start, seed, parent, model, policy, exact, set, with_model, bias, share),
         models (what is known of the fit of each model that chose one of them or that one was given), biases (SHA-256 by
         version, of those that pushed one of them), seed of the run, sha256 of the workflow file, parameters at the
-        beginning of the run and what people set since, and environment with the git commit.
+        beginning of the run and what people had set by the newest of them, and environment with the git commit.
     Raises: NoSuchSegment: the journal does not know it.
     """
     directory, found = history.directory, history.segments
@@ -105,7 +105,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         "seed": history.state.run.seed,
         "workflow": sha256(directory.workflow),
         "params": directory.settings()["params"],
-        "set": history.state.settings,
+        "set": {name: value for each in reversed(segments) for name, value in each["set"].items()},
         "environment": directory.environment(),
     }
 
