@@ -238,3 +238,26 @@ def test_no_interval_of_a_time_scale_of_few_frames_goes_below_zero_or_on_for_eve
     for value, low, high in found.lag.scales:
         assert np.isnan(value) or 0 <= low <= value <= high
         assert not 1e6 < high < np.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_one_slow_process_in_long_pieces_is_found_at_a_lag_that_resolves_it(seed: int) -> None:
+    """The commonest case: at lags of a few of its time scales nothing but noise is left, which never stops to change."""
+    rng, rate, n = np.random.default_rng(seed), 1 / 180, 6_000
+    pieces = []
+    for _ in range(2):
+        well = 1.0 - 2.0 * (np.cumsum(rng.random(n) < rate) % 2)
+        fast = np.zeros(n)
+        for i in range(1, n):
+            fast[i] = 0.8 * fast[i - 1] + 0.18 * rng.normal()
+        pieces.append(well + fast)
+    x = np.concatenate(pieces)[:, None]
+    positions = list(np.arange(2 * n).reshape(2, n))
+    found = markov.build(Trajectories(x, {}, positions, STEP, "1", stopped=0))
+    truth = -1 / np.log(1 - 2 * rate)
+    value, low, high = found.scales[0]
+    assert found.converged
+    assert found.lag.frames < truth
+    assert low < truth < high
+    assert value == pytest.approx(truth, rel=0.4)

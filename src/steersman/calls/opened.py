@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +169,16 @@ class Run:
         with reading(self._directory):
             return results.result(self._history, name)
 
-    def tell(self, *words: str) -> str:
-        """Say something to the run while it goes on, as `steersman tell` does: `run.tell("pin", "w0.7:3")`.
+    def tell(self, *words: str | Mapping[str, Any]) -> str:
+        """Say something to the run while it goes on, as `steersman tell` does: `run.tell("pin", "w0.7:3")`,
+        `run.tell("set", {"steps": 400})`.
 
         Returns: the answer of its driver.
-        Raises: BadInput: the driver refused it. NotRunning. IsACopy.
+        Raises: BadInput: it is no word, or the driver refused it. NotRunning. IsACopy.
         """
         from steersman.engine import people
 
-        return people.tell(self._directory, list(words))
+        return people.tell(self._directory, list(chain.from_iterable(map(_words, words))))
 
     def frame(self, index: int | str) -> xarray.Dataset:
         """One frame, in memory.
@@ -295,3 +298,13 @@ class Run:
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._facts().items()
         )
         return f"<table><caption>{escape(f'{self._known.name}: {self.path}')}</caption><tbody>{rows}</tbody></table>"
+
+
+def _words(said: Any) -> Iterator[str]:
+    """As the command line has them: `key=value`."""
+    if isinstance(said, Mapping):
+        yield from (f"{key}={json.dumps(value)}" for key, value in said.items())
+    elif isinstance(said, str):
+        yield said
+    else:
+        raise BadRequest(f'tell() takes words, e.g. ("set", "steps=400") or ("pin", "w0.7:3"); {said!r:.60} is none')
