@@ -243,7 +243,7 @@ def test_no_interval_of_a_time_scale_of_few_frames_goes_below_zero_or_on_for_eve
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_one_slow_process_in_long_pieces_is_found_at_a_lag_that_resolves_it(seed: int) -> None:
-    """The commonest case: at lags of a few of its time scales there is nothing but noise, which never stops to change."""
+    """The commonest case: at lags of a few of its time scales nothing is left but noise, which never stops changing."""
     rng, rate, n = np.random.default_rng(seed), 1 / 180, 6_000
     pieces = []
     for _ in range(2):
