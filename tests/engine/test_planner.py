@@ -34,7 +34,8 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
-from steersman.stages.task import key_of, words_of
+from steersman.stages.task import key_of, pack, words_of
+from steersman.system.errors import BadRequest
 from steersman.worker import tasks
 from steersman.worker.calls import Receipt, result
 from steersman.worker.errors import ResultChanged
@@ -329,3 +330,10 @@ def test_a_key_depends_on_content_alone() -> None:
     keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}
     assert len(keys) == len(different) + 3
     assert len(words_of(((1, "x" * 500), {"y": [2] * 500}))) <= 80
+
+
+def test_an_argument_that_cannot_go_to_a_worker_is_refused() -> None:
+    """A function of a module goes by its name."""
+    assert pack((1, [len]))[0]
+    with pytest.raises(BadRequest):
+        pack({"given": [lambda x: x]})

@@ -20,6 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import BaseModel
 
+from steersman.system.errors import BadRequest
+
 WORDS_CHARS = 80
 SHORT = reprlib.Repr()  # a list that is cut keeps its brackets
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 2
@@ -108,7 +110,10 @@ class Task:
 
 
 def pack(value: Any) -> tuple[bytes, list[Later]]:
-    """Pickle a value; the futures in it, at any depth, are left out and given beside it."""
+    """Pickle a value; the futures in it, at any depth, are left out and given beside it.
+
+    Raises: BadRequest: something in it cannot be pickled.
+    """
     found: dict[str, Later] = {}
 
     class Pickler(pickle.Pickler):
@@ -119,7 +124,11 @@ def pack(value: Any) -> tuple[bytes, list[Later]]:
             return each.key
 
     file = io.BytesIO()
-    Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    try:
+        Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:  # what it is depends on Python
+        advice = "give numbers, arrays, text, or functions at the top level of a file"
+        raise BadRequest(f"an argument of a task cannot go to a worker: {error}; {advice}") from None
     return file.getvalue(), list(found.values())
 
 
