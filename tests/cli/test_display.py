@@ -178,12 +178,13 @@ def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state:
     assert "models" not in shown
 
 
-def test_the_closing_table_says_why_the_newest_model_was_not_accepted(state: State) -> None:
-    for version, accepted in ((1, True), (2, False)):
+def test_the_closing_table_says_why_the_newest_model_was_not_accepted_or_not_judged(state: State) -> None:
+    for version, accepted, held_out in ((1, True, 0.5), (2, False, 0.6), (3, True, None)):
         state.apply(Training(t=4.0, model=version, frames=100))
-        state.apply(Trained(t=5.0, model=version, accepted=accepted, reason=f"reason {version}"))
+        state.apply(Trained(t=5.0, model=version, accepted=accepted, held_out=held_out, reason=f"reason {version}"))
         told = facts(seen(state, 5.0))["models"]
-        assert (told.startswith("1 accepted of"), f"reason {version}" in told) == (True, not accepted)
+        assert (f"reason {version}" in told) == (held_out != 0.5)
+        assert ("unjudged" in told) == (held_out is None)
     state.scored_with = 7
     assert "the scores are of model 7" in facts(seen(state, 5.0))["models"]
 

@@ -70,10 +70,13 @@ def _short(cause: str) -> str:
 
 
 def _accepted(seen: Overview) -> str:
-    """`1 accepted of 2; model 2 was not: its scores z are not a number`, and whose scores steer."""
+    """`1 accepted of 2; model 2 was not: its scores z are not a number`, or taken unjudged, and whose scores steer."""
     judged = [model for model in seen.models if model.accepted is not None]
     newest = judged[-1] if judged else None
-    why = f"; model {newest.version} was not: {_short(newest.reason)}" if newest and not newest.accepted else ""
+    why = ""
+    if newest and (not newest.accepted or newest.held_out is None):
+        how = "taken unjudged" if newest.accepted else "not"
+        why = f"; model {newest.version} was {how}: {_short(newest.reason)}"
     return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}{scores_of(seen)}"
 
 
