@@ -21,6 +21,7 @@ from steersman.journal.records import (
     Session,
     Stage,
     Start,
+    Tell,
     Training,
 )
 from steersman.journal.state import State
@@ -73,6 +74,18 @@ def test_a_run_ends_in_which_nothing_ends_well_any_more(failures: int, lasts: bo
     assert (ending.failed(state, FRAMES, 2, 1, {}, Path("errors")) is not None) == ends
     state.apply(Session(t=5.0, host="here", pid=1))
     assert ending.failed(state, FRAMES, 2, 1, {}, Path("errors")) is None
+
+
+@pytest.mark.parametrize(("failures", "ends"), [(5, False), (6, True)])
+def test_a_run_whose_parameters_a_person_made_impossible_ends_soon(failures: int, ends: bool) -> None:
+    """However many segments had ended well before."""
+    story: list[Record] = [Hired(t=1.0, walker=0, slot=0)]
+    for number, how in enumerate(["finished"] * 9 + ["failed"] * failures):
+        made: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number}
+        if number == 9:
+            story.append(Tell(t=3.0, id="a", who="me", verb="set", text="", settings={"steps": 0}))
+        story += [Began(t=3.0, **made), Ended(t=4.0, **made, end_row=number + 1, how=how)]
+    assert (ending.failed(State(story), FRAMES, 1, 1, {}, Path("errors")) is not None) == ends
 
 
 @pytest.mark.parametrize(("simulated", "ends"), [(0.0, True), (0.5, False)])

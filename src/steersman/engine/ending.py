@@ -12,7 +12,7 @@ from steersman.steering import StopRule
 from steersman.system.calls import called
 from steersman.system.errors import place, told
 
-FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
+FAILURES = 6  # segments that fail in a row, while none has ended well since parameters were set, end the run
 UNTRIED = 30  # times as many until every slot and node has ended one, for a broken node may be the first to come; and
 # where some have ended well
 HALF = 0.5  # of a budget
@@ -97,8 +97,9 @@ def failed(
     if max(state.failures_in_a_row, state.frameless_in_a_row) >= enough and not _tried(state, slots, nodes):
         enough *= UNTRIED
     ended_well = state.ended["finished"] + state.ended["stopped"]
-    if not ended_well and state.failures_in_a_row >= enough:
-        return _failed(f"every segment failed: {state.last_cause}; see {errors}")
+    if ended_well == state.well_before and state.failures_in_a_row >= enough:
+        since = f" since {', '.join(state.settings)} was set" if ended_well else ""
+        return _failed(f"every segment failed{since}: {state.last_cause}; see {errors}")
     if state.failures_in_a_row >= UNTRIED * max(FAILURES, 2 * slots) and not _some_last(state):
         return _failed(f"{state.failures_in_a_row} segments in a row failed: {state.last_cause}; see {errors}")
     if not state.frames and state.frameless_in_a_row >= enough:

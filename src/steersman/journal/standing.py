@@ -76,6 +76,7 @@ class Standing:
         self.paused: records.Tell | None = None  # who paused the run
         self.pins: list[records.Tell] = []  # frames that people want started from next
         self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
+        self.well_before = 0  # segments that had ended well when they last did
         self.finish = ""  # who wants the run to finish
         self.end: records.End | None = None
         self.now = 0.0

@@ -336,6 +336,7 @@ class State(Standing):
                 self.pins.append(record)
             case "set":
                 self.settings |= record.settings
+                self.well_before = self.ended["finished"] + self.ended["stopped"]
                 if self.finished:  # it is to go on
                     self.end, self.finish = None, ""
             case "finish":
