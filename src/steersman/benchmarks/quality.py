@@ -46,16 +46,18 @@ class Log:
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
-    def event(self, key: str, value: Any = None, kind: str = "POINT_IN_TIME", **metadata: Any) -> None:
-        """Write that something happened now."""
-        entry = {"namespace": "", "time_ms": time.time_ns() // 10**6, "event_type": kind}
-        print(":::MLLOG", json.dumps(entry | {"key": key, "value": value, "metadata": metadata}), file=self._file)
+    def event(self, key: str, value: Any = None, kind: str = "POINT_IN_TIME", **metadata: Any) -> int:
+        """Write that something happened now. Returns: when, in milliseconds."""
+        now = time.time_ns() // 10**6
+        entry = {"namespace": "", "time_ms": now, "event_type": kind, "key": key, "value": value, "metadata": metadata}
+        print(":::MLLOG", json.dumps(entry), file=self._file)
+        return now
 
-    def start(self, key: str, **metadata: Any) -> None:
-        self.event(key, None, "INTERVAL_START", **metadata)
+    def start(self, key: str, **metadata: Any) -> int:
+        return self.event(key, None, "INTERVAL_START", **metadata)
 
-    def stop(self, key: str, **metadata: Any) -> None:
-        self.event(key, None, "INTERVAL_END", **metadata)
+    def stop(self, key: str, **metadata: Any) -> int:
+        return self.event(key, None, "INTERVAL_END", **metadata)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -96,15 +98,13 @@ def measured(frames: dict[str, Path], log: Log, target: float, epochs: int, seed
     model = made(seed)
     log.stop("init_stop")
 
-    log.start("run_start")
-    began, at_work = time.perf_counter(), time.process_time()
+    at_work, began = time.process_time(), log.start("run_start")
     errors = learned(model, maps(frames["train"]), maps(frames["eval"]), log, target, epochs, seed)
-    took, at_work = time.perf_counter() - began, time.process_time() - at_work
     reached = errors[-1] <= target
-    log.stop("run_stop", status="success" if reached else "aborted")
+    ended, at_work = log.stop("run_stop", status="success" if reached else "aborted"), time.process_time() - at_work
     return {
         "target": target,
-        "time_to_quality_s": rounded(took) if reached else None,
+        "time_to_quality_s": rounded((ended - began) / 1e3) if reached else None,
         "at_work_s": rounded(at_work),
         "epochs": len(errors),
         "errors": [rounded(error) for error in errors],
