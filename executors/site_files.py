@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
     try:
         values = read_site(path)
     except OSError as error:
-        raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
+        raise BadSite(name_or_path, f"cannot be read{_source(name_or_path)}: {error.strerror}") from None
     except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
     return changed(name_or_path, values, changes or {})
@@ -53,9 +54,13 @@ def file_of(name_or_path: str) -> Path:
         raise BadSite(name_or_path, "a site is described in a file that ends with .yaml or .py")
     near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise BadSite(
-        name_or_path, f"this site does not exist; {hint}known sites: {', '.join(known)}; put your own into {own()}"
-    )
+    words = f"this site does not exist{_source(name_or_path)}; {hint}known sites: {', '.join(known)}"
+    raise BadSite(name_or_path, f"{words}; put your own into {own()}")
+
+
+def _source(name: str) -> str:
+    """Who asked for a site, where a person may not know it."""
+    return " (STEERSMAN_SITE names it)" if os.environ.get("STEERSMAN_SITE") == name else ""
 
 
 def is_path(name_or_path: str) -> bool:

@@ -56,6 +56,7 @@ def test_the_site_of_the_environment_is_used_where_none_is_given(monkeypatch: py
     done = CliRunner().invoke(app, ["check", "double_well"])
     assert isinstance(done.exception, BadSite)
     assert done.exception.site == "nowhere"
+    assert "STEERSMAN_SITE" in str(done.exception), "who is not named is looked for in vain"
 
 
 @pytest.mark.parametrize(

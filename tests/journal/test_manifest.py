@@ -48,6 +48,11 @@ def test_a_run_that_was_stopped_at_once_has_no_seal_and_is_whole(
     assert verify(directory) == []
     (tmp_path / "added").touch()
     assert [problem.where for problem in verify(directory)] == ["added"]
+    (tmp_path / "added").unlink()
+    (tmp_path / "link").symlink_to(directory.settings_file)
+    manifest.seal(directory)
+    directory.settings_file.write_text("{a: 1}")
+    assert [problem.where for problem in verify(directory)] == [directory.settings_file.name], "once, without its link"
 
 
 @pytest.fixture

@@ -119,9 +119,11 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
         return
     if driven(directory.path) or (copies.of(directory.path) and not directory.manifest.exists()):  # a copy has a part
         return
+    top = directory.path.resolve()
     try:
         for name, problem in manifest.changes(directory):
-            if not any(name == where or name.startswith(f"{where}/") for where in known):
+            file = (top / name).resolve()  # of a link to a file that was found: that file
+            if not any(file.is_relative_to(top / where) for where in known):
                 yield Problem("manifest", name, problem)
     except OSError as error:
         what = "it was not written, or is gone" if isinstance(error, FileNotFoundError) else error.strerror

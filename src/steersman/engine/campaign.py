@@ -69,9 +69,9 @@ def plan(
     try:
         chosen = secrets.randbelow(2**31) if seed is None else operator.index(seed)  # one of numpy's, say
     except TypeError:
-        raise BadValue("--seed", repr(seed), "a seed is a whole number") from None
+        raise BadValue("seed", repr(seed), "a seed is a whole number") from None
     if chosen < 0:
-        raise BadValue("--seed", str(seed), "a seed is 0 or above")
+        raise BadValue("seed", str(seed), "a seed is 0 or above")
     rounds = rounds or loaded.steering.policy.rounds
     where = site_files.load_site(site, site_changes).serving(loaded.stages, rounds=rounds)
     _check_ranks(loaded, where)
