@@ -80,6 +80,7 @@ def test_a_level_that_is_never_reached_is_waited_for_to_the_end() -> None:
         ("highest", [np.zeros(100), np.zeros(100)], (0,)),
         ("highest", [0.017284 * SPENT, 0.017284 * SPENT], (0.86, 1.72)),  # and not 1.73, which is not reached
         ("lowest", [-0.017284 * SPENT, -0.017284 * SPENT], (-0.86, -1.72)),
+        ("highest", [*[0.017284 * SPENT] * 3, 0.017284 * SPENT + 1000 * (SPENT > 90)], (0.86, 1.72)),  # one far out
     ],
 )
 def test_levels_are_what_plain_sampling_reaches(take: str, plain: list[np.ndarray], levels: tuple[float, ...]) -> None:

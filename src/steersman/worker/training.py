@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 EXACT = 2**53  # integers up to which a float has them all, as `run.scores` does
-GATE = "gate"  # name of what a function gives as one
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
 
@@ -95,7 +94,7 @@ def judge(
 ) -> dict[str, Any]:
     """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used."""
     if not isinstance(gate, str):
-        score, gate = _with(score, gate), GATE
+        score, gate = _with(score, gate)
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
     loss = next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
     if not np.isfinite(loss):
@@ -130,8 +129,10 @@ def _arrays(scores: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def _with(
     score: Callable[[Any, Window], Mapping[str, Any]], gate: Callable[[Any, Window], float]
-) -> Callable[[Any, Window], Mapping[str, Any]]:
-    return lambda model, frames: {**score(model, frames), GATE: gate(model, frames)}
+) -> tuple[Callable[[Any, Window], Mapping[str, Any]], str]:
+    """Scores among which is what a function gives, and its name, which is that of no score."""
+    name = f"{getattr(gate, '__name__', 'gate')}()"
+    return lambda model, frames: {**score(model, frames), name: gate(model, frames)}, name
 
 
 def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:

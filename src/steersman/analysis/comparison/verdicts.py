@@ -207,7 +207,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
 
 
 def _levels(curves: Sequence[Curve], *, less: bool, whole: bool) -> tuple[float, ...]:
-    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far it goes.
+    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far a run goes.
 
     A level is rounded to the side on which that median has reached it.
     """
@@ -215,8 +215,8 @@ def _levels(curves: Sequence[Curve], *, less: bool, whole: bool) -> tuple[float,
     reached = [float(np.median([curve.at(share * end) for curve in curves])) for share in (0.5, 1.0)]
     if whole:
         return tuple(dict.fromkeys(math.ceil(value) if math.isfinite(value) else value for value in reached))
-    values = np.concatenate([curve.value[np.isfinite(curve.value)] for curve in curves])
-    span = float(np.ptp(values)) if len(values) else 0.0
+    finite = [curve.value[np.isfinite(curve.value)] for curve in curves]
+    span = float(np.median([np.ptp(values) if len(values) else 0.0 for values in finite]))  # not of the one far out
     digits = 2 - math.floor(math.log10(span)) if span else 15
     near = [round(value, digits) for value in reached]
     beyond = [level < value if less else level > value for level, value in zip(near, reached, strict=True)]
