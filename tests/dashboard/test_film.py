@@ -11,6 +11,7 @@ from steersman.dashboard.live import frame
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
+from steersman.data.stored import StoredVariable
 from steersman.store import Frames, Span
 from tests.dashboard.serving import unpacked
 
@@ -93,6 +94,33 @@ def test_packed_columns_keep_shape_and_values() -> None:
     for name, column in given.items():
         np.testing.assert_array_equal(found[name], column)
         assert found[name].shape == column.shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "planes"),
+    [
+        ((2, 6, 7), [np.s_[0, :, :], np.s_[1, :, :]]),  # channels first
+        ((6, 7, 2), [np.s_[:, :, 0], np.s_[:, :, 1]]),  # or last
+        ((9, 6, 7), [np.s_[4, :, :]]),  # of a volume the middle
+        ((2, 9, 6, 7), [np.s_[0, 4, :, :], np.s_[1, 4, :, :]]),
+        ((6, 7), [np.s_[:, :]]),
+        ((3, 3, 3), [np.s_[0, :, :], np.s_[1, :, :], np.s_[2, :, :]]),
+    ],
+    ids=str,
+)
+def test_what_has_more_axes_is_shown_in_planes(
+    shape: tuple[int, ...], planes: list[Any], watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    stored = StoredVariable("field", shape, "f", "K", "heat", tuple("dcba"[-len(shape) :]))
+    monkeypatch.setattr(frame, "variables", lambda history: {"field": stored})
+    monkeypatch.setattr(Frames, "row", lambda self, walker, row: {"field": values})
+    shown = frame.frame(watched, 0, 5)["variables"]
+    films = [unpacked(frame.film(watched, 0, 5, each["name"], most=1)) for each in shown]
+    assert {each["view"] for each in shown} == {"image"}
+    assert len({meta["label"] for meta, _ in films}) == len(planes) == len(films)
+    for (_, found), plane in zip(films, planes, strict=True):
+        np.testing.assert_array_equal(found["values"][0], values[plane])
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", ">i2", ">u4"])

@@ -22,7 +22,7 @@ SHOWN = 99.5  # percent of the right map are within the colours: the first jet w
 def draw(history: History) -> tuple[Figure, str]:
     """Vorticity maps of the first frame and of the sampled frame that is least zonal."""
     stored = variables(history).get(FIELD)
-    if stored is None or not stored.sphere:
+    if stored is None or not stored.sphere or len(stored.shape) != 2:
         raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (latitude, longitude)")
     first, most = _extremes(history, stored)
     figure = style.sheet(2.6)

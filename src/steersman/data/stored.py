@@ -28,7 +28,8 @@ class StoredVariable:
     """One per-frame variable: the shape of a row, and what its attributes say.
 
     Args:
-        sphere: it is a field on a Gaussian grid of the whole sphere: of latitude and longitude, (n, 2n).
+        dims: names of its axes.
+        sphere: its last two axes are a Gaussian grid of the whole sphere: latitude and longitude, (n, 2n).
     """
 
     name: str
@@ -36,6 +37,7 @@ class StoredVariable:
     kind: str
     units: str
     long_name: str
+    dims: tuple[str, ...] = ()
     sphere: bool = False
 
     @property
@@ -67,9 +69,10 @@ def variables(history: History) -> dict[str, StoredVariable]:
     units = {name: str(each.attributes.get("units", "1")) for name, each in arrays.items()}
     for name, stored in arrays.items():
         if stored.dims[0] == FRAME:
-            shape, long_name = stored.like.shape, str(stored.attributes.get("long_name", name))
-            sphere = on_sphere(stored.dims[1:], units) and shape[1] == 2 * shape[0]
-            found[name] = StoredVariable(name, shape, stored.like.dtype.kind, units[name], long_name, sphere)
+            shape, dims = stored.like.shape, stored.dims[1:]
+            sphere = on_sphere(dims[-2:], units) and shape[-1] == 2 * shape[-2]
+            long_name = str(stored.attributes.get("long_name", name))
+            found[name] = StoredVariable(name, shape, stored.like.dtype.kind, units[name], long_name, dims, sphere)
     return found
 
 

@@ -6,6 +6,9 @@ A film is the frames along a lineage, from the prepared start to the frame, thin
 from __future__ import annotations
 
 import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.structure import POLYMER, is_contact_map
 from steersman.data import why as reasons
 from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 from steersman.data.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.store.names import walker_name
 from steersman.system.reading import OddFile
@@ -23,6 +27,7 @@ from steersman.system.reading import OddFile
 FILM = 48  # frames
 MOST_BYTES = 48 * 2**20  # of a film
 HIDDEN = ("segment", "of_segment", "time")  # which are known anyhow
+FEW = 4  # planes along an axis that are all shown; of more, the one in the middle
 CRYST1 = (6, 9), (15, 9), (24, 9), (33, 7), (40, 7), (47, 7)  # where lengths and angles stand in its line, and how long
 NO_BOX = 1.0  # angstrom: a unit cube is written where there is none
 
@@ -56,7 +61,7 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
         "walker": walker,
         "row": row,
         "lineage": segments,
-        "variables": [shown(stored) for stored in variables(watched.history).values() if stored.name not in HIDDEN],
+        "variables": [shown(stored) for stored, _ in pictures(watched.history).values()],
         "topology": watched.directory.topology.exists(),
     }
 
@@ -70,16 +75,17 @@ def lineage(watched: Watched, walker: int, row: int) -> list[tuple[int, int, int
 
 
 def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -> bytes:
-    """One variable along the lineage of a frame, packed: (F, ...) `values`, and `simulated`, (F,) float32.
+    """One of `pictures` along the lineage of a frame, packed: (F, ...) `values`, and `simulated`, (F,) float32.
 
     Positions are in angstrom, each turned onto the last one, or as they lie in the box of a crystal or a liquid. `meta`
     holds the label, the frames' names, the kind, and what `cell` gives.
 
     Raises: NothingToDraw: no such frame or variable.
     """
-    table, stored = watched.table, variables(watched.history).get(name)
-    if stored is None:
+    table, found = watched.table, pictures(watched.history)
+    if name not in found:
         raise NothingToDraw(f"the frames hold no {name!r}")
+    stored, (of, *plane) = found[name]
     chain = lineage(watched, walker, row)
     first = [int(table.first[s]) for s, _, _ in chain]
     lengths = np.array([r - a + 1 for (_, _, r), a in zip(chain, first, strict=True)])
@@ -90,7 +96,8 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     at = np.searchsorted(behind, chosen, side="right")
     rows = [first[i] + int(k - (behind[i] - lengths[i])) for i, k in zip(at.tolist(), chosen.tolist(), strict=True)]
     walkers = [walker_name(chain[i][1]) for i in at]
-    values = np.stack([watched.directory.frames.row(w, r)[name] for w, r in zip(walkers, rows, strict=True)])
+    stored_rows = [watched.directory.frames.row(w, r)[of] for w, r in zip(walkers, rows, strict=True)]
+    values = np.stack([np.asarray(values)[tuple(plane)] for values in stored_rows])
     names = [str(table.frame(chain[i][0], r)) for i, r in zip(at.tolist(), rows, strict=True)]
     kind = shown(stored)
     if kind["view"] == "molecule":
@@ -105,8 +112,40 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     return packed({**kind, "names": names, "frames": int(behind[-1])}, values=values)
 
 
+def pictures(history: History) -> dict[str, tuple[StoredVariable, tuple[Any, ...]]]:
+    """Name -> what is shown of each frame: a variable, or a plane of one with more than two axes, as one of its own;
+    and where it is stored: the variable's name, and a place on each of its axes."""
+    found: dict[str, tuple[StoredVariable, tuple[Any, ...]]] = {}
+    for stored in variables(history).values():
+        if stored.name not in HIDDEN:
+            found |= {one.name: (one, (stored.name, *plane)) for one, plane in _planes(stored)}
+    return found
+
+
+def _planes(stored: StoredVariable) -> Iterator[tuple[StoredVariable, tuple[Any, ...]]]:
+    """Those of the last two long axes, since channels may come first or last."""
+    long = [axis for axis, size in enumerate(stored.shape) if size > FEW]
+    kept = long[-2:] if len(long) > 1 else range(len(stored.shape))[-2:]
+    places = [
+        [slice(None)] if axis in kept else range(size) if size <= FEW else [size // 2]
+        for axis, size in enumerate(stored.shape)
+    ]
+    if len(stored.shape) <= 2:
+        yield stored, ()
+        return
+    for plane in itertools.islice(itertools.product(*places), FEW):
+        at = {axis: k for axis, k in zip(stored.dims, plane, strict=True) if not isinstance(k, slice)}
+        words = ", ".join(f"{axis} {k}" for axis, k in at.items())
+        yield replace(
+            stored,
+            name=f"{stored.name}[{','.join(':' if isinstance(k, slice) else str(k) for k in plane)}]",
+            long_name=f"{stored.long_name}, {words}",
+            shape=tuple(stored.shape[axis] for axis in kept),
+        ), plane  # fmt: skip
+
+
 def shown(stored: StoredVariable) -> dict[str, Any]:
-    """A variable and how it is shown: molecule, globe, map of contacts, image, line or number."""
+    """A variable of at most two axes, and how it is shown: molecule, globe, map of contacts, image, line or number."""
     shape, view = stored.shape, "number"
     if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
         view = "molecule"
@@ -116,8 +155,6 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
         view = "contacts" if is_contact_map(stored) else "image"
     elif len(shape) == 1 and shape[0] > 1:
         view = "line"
-    elif len(shape) > 2:
-        view = "none"
     return {"name": stored.name, "shape": list(shape), "label": stored.label, "units": stored.units, "view": view}
 
 

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import time
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,6 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.data.stored import variables
 from steersman.system.errors import EngineError
 
 MOST_POINTS = 30_000
@@ -70,7 +70,7 @@ def _kept(watched: Watched) -> Iterator[tuple[str, Any]]:
     if len(watched.table) <= MOST_SEGMENTS:
         yield "segments", _plain(answers.answer(watched, "segments", {}))
     for segment in list(watched.history.causes)[-MOST_STDERR:]:
-        yield f"stderr?segment={segment}", answers.answer(watched, "stderr", {"segment": segment})
+        yield _asked("stderr", segment=segment), answers.answer(watched, "stderr", {"segment": segment})
     with contextlib.suppress(EngineError):
         yield from _points(watched)
     with contextlib.suppress(EngineError):
@@ -82,13 +82,13 @@ def _points(watched: Watched) -> Iterator[tuple[str, Any]]:
     """The map once, and what colours it by each colour."""
     at, colours = latent_map.shown(watched, MOST_POINTS)
     if at is None:
-        yield "points?colour=time", _plain(packed({"total": 0, "colours": []}))
+        yield _asked("points", colour="time"), _plain(packed({"total": 0, "colours": []}))
         return
     names = [*COLOURS, *watched.cloud.scores[:MOST_SCORES]]
     yield "places", _plain(colours)
     for name in names:
         meta, c = latent_map.coloured(watched, name, at)
-        yield f"points?colour={name}", _plain(packed(meta | {"colours": names}, c=c))
+        yield _asked("points", colour=name), _plain(packed(meta | {"colours": names}, c=c))
 
 
 def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
@@ -100,15 +100,15 @@ def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
     for at in _apart(deepest.tolist(), table.parent)[:LINEAGES]:
         walker, row = int(table.walker[at]), int(table.end[at]) - 1
         found = frame.frame(watched, walker, row)
-        for stored in variables(watched.history).values():
-            view = frame.shown(stored)["view"]
-            if stored.name in frame.HIDDEN or view == "none" or (view == "molecule" and not has_topology):
+        for shown in found["variables"]:
+            if shown["view"] == "molecule" and not has_topology:
                 continue
-            film = _plain(frame.film(watched, walker, row, stored.name, FILM))
-            if len(film) <= room:
-                room -= len(film)
-                yield f"film?walker={walker}&row={row}&name={stored.name}", film
-        yield f"frame?walker={walker}&row={row}", found
+            with contextlib.suppress(NothingToDraw):
+                film = _plain(frame.film(watched, walker, row, shown["name"], FILM))
+                if len(film) <= room:
+                    room -= len(film)
+                    yield _asked("film", walker=walker, row=row, name=shown["name"]), film
+        yield _asked("frame", walker=walker, row=row), found
     if has_topology:
         yield "topology", _plain(frame.topology(watched))
 
@@ -136,13 +136,18 @@ def _panels(watched: Watched) -> Iterator[tuple[str, Any]]:
         shown += [(name, title, False) for name, (title, _) in workflow[0].panels.items()] if workflow else []
         for name, title, at_once in shown:
             try:
-                yield f"panel?name={name}", _plain(panels.panel(watched, name))
+                yield _asked("panel", name=name), _plain(panels.panel(watched, name))
                 found.append({"name": name, "title": title, "open": at_once})
             except NothingToDraw:
                 pass
             except PanelFails as error:
                 trouble.append(f"{title}: {error}")
     yield "panels", {"panels": found, "trouble": "; ".join(trouble)}
+
+
+def _asked(view: str, **query: Any) -> str:
+    """As the page asks for it."""
+    return f"{view}?{urllib.parse.urlencode(query)}"
 
 
 def _plain(answer: Any) -> Any:

@@ -6,7 +6,7 @@ import { amount, choice, el, fill } from "steersman/dom.js";
 import { Globe } from "steersman/globe.js";
 import { Molecule } from "steersman/molecule.js";
 
-const ORDER = { molecule: 0, globe: 1, contacts: 2, image: 3, line: 4, number: 5, none: 6 };
+const ORDER = { molecule: 0, globe: 1, contacts: 2, image: 3, line: 4, number: 5 };
 const MOST_VIEWS = 8;
 const PLAY_MS = 110;
 const FIRST = ["vorticity", "contacts", "positions"]; // of those that are shown alike
@@ -67,7 +67,7 @@ export class FrameView {
     const deep = found.lineage.length - 1,
       before = new Set(found.lineage.slice(0, -1).map((each) => each.segment)),
       views = found.variables
-        .filter((each) => each.view !== "none" && (each.view !== "molecule" || found.topology))
+        .filter((each) => each.view !== "molecule" || found.topology)
         .sort((a, b) => ORDER[a.view] - ORDER[b.view] || FIRST.includes(b.name) - FIRST.includes(a.name));
     const rows = [
       ["segment", `${found.segment}, ${found.ended}${found.frames == null ? "" : ` after ${found.frames} frames`}`],
@@ -107,13 +107,12 @@ export class FrameView {
     );
     this.which = el("span", { class: "small soft number" });
     film.append(this.which);
+    const kinds = new Set(views.filter((v) => ORDER[v.view] <= 3).map((v) => (v.view === "image" ? v.name : v.view))),
+      two = views[0]?.view === "image" ? "repeat(2, minmax(0, 1fr))" : "minmax(0, 3fr) minmax(0, 2fr)";
     const stages = el("div", {
       class: "columns",
       style: {
-        gridTemplateColumns:
-          new Set(views.filter((v) => ORDER[v.view] <= 3).map((v) => (v.view === "image" ? v.name : v.view))).size > 1
-            ? "minmax(0, 3fr) minmax(0, 2fr)"
-            : "1fr",
+        gridTemplateColumns: kinds.size > 1 ? two : "1fr",
         alignItems: "center",
       },
     });
@@ -186,11 +185,12 @@ export class FrameView {
       };
     }
     if (["contacts", "image"].includes(each.view)) {
-      const picture = new Picture(each.view === "contacts" ? "contact map: residue against residue" : each.label, {
-          upward: each.view === "contacts",
-          axes: ["residue", "residue"],
-        }),
-        range = each.view === "contacts" ? [0, 1] : bounds(film.values);
+      const range = each.view === "contacts" ? [0, 1] : bounds(film.values),
+        label =
+          each.view === "contacts"
+            ? "contact map: residue against residue"
+            : `${each.label} from ${amount(range[0])} to ${amount(range[1])}`,
+        picture = new Picture(label, { upward: each.view === "contacts", axes: ["residue", "residue"] });
       parent.append(picture.node);
       return (f) => picture.set(of(f), shape[0], shape[1], range);
     }
