@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parsl.executors.high_throughput.errors import WorkerLost
 
 from steersman.engine.trainer import Trainer
 from steersman.journal.file import Journal
@@ -58,6 +59,17 @@ def test_what_would_take_longer_than_is_left_does_not_begin(tmp_path: Path, left
     trainer.advance(Every(frames=10, first=10), left_s)
     assert trainer.busy is begins
     assert [job.needs_s for job in jobs.begun] == [2 * FIRST_TOOK_S] * begins
+
+
+def test_a_training_whose_worker_is_lost_at_once_takes_the_same_frames_again(tmp_path: Path) -> None:
+    """Else the next one is due at once, and of the same frames."""
+    recorder, jobs = recorder_of(tmp_path), Jobs(WorkerLost(0, "here"))
+    trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+    for _ in range(2):
+        trainer.advance(Every(frames=10, first=10))
+        recorder.record(Published(walker=0, frames=recorder.state.frames + 20, segments=0))
+    trainer.advance(Every(frames=10, first=10))
+    assert [sum(span.rows for span in job.window) for job in jobs.begun] == [20, 20]
 
 
 def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: Path) -> None:

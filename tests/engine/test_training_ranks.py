@@ -13,7 +13,6 @@ from steersman.journal import file as journal
 from steersman.journal.records import Note
 from steersman.store import Span
 from steersman.system.errors import BadValue
-from steersman.worker.tasks import _begun
 from steersman.worker.training_job import TrainingJob
 from tests.engine.conftest import WriteWorkflow, completed
 
@@ -119,16 +118,18 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
 
 
 def test_a_training_that_begins_again_takes_the_frames_that_it_began_with(tmp_path: Path) -> None:
-    """Not those that have come since; but with other parameters, or from another model, it is another training."""
+    """Not those that have come since, which the journal does not count to it; with other parameters it has no use of
+    its checkpoints, and from another model it is another training."""
     first, more = (Span("w0", 0, 40),), (Span("w0", 0, 60),)
     job = TrainingJob(run=str(tmp_path), version=1, last=0, window=first, held_out=(), settings={"epochs": 3})
     later = replace(job, window=more, held_out=first)
-    assert _begun(job) == job
+    assert job.begin() == job
     checkpoint = job.kept / "fit-0"
-    for other in (replace(later, last=1), replace(later, settings={"epochs": 4})):
+    changed, other = replace(later, settings={"epochs": 4}), replace(later, last=1)
+    for fresh, wanted in ((changed, replace(job, settings=changed.settings)), (other, other)):
         checkpoint.mkdir(exist_ok=True)
-        assert _begun(later) == job
+        assert later.begin() == job
         assert checkpoint.exists()
-        assert _begun(other) == other
+        assert fresh.begin() == wanted
         assert not checkpoint.exists()
-        assert _begun(job) == job
+        assert job.begin() == job

@@ -100,7 +100,7 @@ class Trainer:
             run=str(self._directory.path), version=model.version, last=state.model, window=window,
             held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
             settings=state.settings, needs_s=self._needs_s(window),
-        )  # fmt: skip
+        ).begin()  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None
         )

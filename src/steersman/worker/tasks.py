@@ -219,7 +219,6 @@ def train(job: TrainingJob) -> dict[str, Any]:
     left_s = math.inf if ends is None else ends - time.time()
     if left_s < job.needs_s < (block_s or math.inf):
         raise BlockEnds(job.needs_s, left_s)
-    job = _begun(job)
     with _keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
         try:
             return _train(job, workflow, loading.changed(workflow, params, job.settings))
@@ -227,15 +226,6 @@ def train(job: TrainingJob) -> dict[str, Any]:
             shutil.rmtree(job.kept, ignore_errors=True)
             with contextlib.suppress(OSError):
                 job.kept.parent.rmdir()
-
-
-def _begun(job: TrainingJob) -> TrainingJob:
-    """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
-    begun = job.earlier() or job
-    if begun is job:
-        shutil.rmtree(job.kept, ignore_errors=True)
-    begun.save()
-    return begun
 
 
 def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:

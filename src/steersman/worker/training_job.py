@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from msgspec.structs import replace
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import Span
 from steersman.system.files import replace_file
+
+JOB = "job.json"
 
 
 class TrainingJob(Struct, frozen=True):
@@ -41,17 +44,23 @@ class TrainingJob(Struct, frozen=True):
         """The folder of its checkpoints."""
         return self.directory.checkpoints(self.version)
 
-    def save(self) -> None:
-        self.kept.mkdir(parents=True, exist_ok=True)
-        replace_file(self.kept / "job.json", json.encode(self))
-
-    def earlier(self) -> TrainingJob | None:
-        """The job whose checkpoints are there, if it is this one: of other frames, for these have come since.
+    def begin(self) -> TrainingJob:
+        """Keep this job; or where one of this version was begun from the same model, go on with it: with its frames,
+        and from its checkpoints, unless parameters were changed since.
 
         The run may have been moved meanwhile, or be a copy: it goes on here.
         """
+        begun = self._earlier()
+        if begun is None or begun.settings != self.settings:
+            shutil.rmtree(self.kept, ignore_errors=True)
+        job = self if begun is None else replace(begun, run=self.run, settings=self.settings)
+        self.kept.mkdir(parents=True, exist_ok=True)
+        replace_file(self.kept / JOB, json.encode(job))  # ranks read it
+        return job
+
+    def _earlier(self) -> TrainingJob | None:
         try:
-            found = json.decode((self.kept / "job.json").read_bytes(), type=TrainingJob)
+            found = json.decode((self.kept / JOB).read_bytes(), type=TrainingJob)
         except (OSError, DecodeError):
             return None
-        return replace(found, run=self.run) if (found.last, found.settings) == (self.last, self.settings) else None
+        return found if found.last == self.last else None
