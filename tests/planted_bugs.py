@@ -157,7 +157,7 @@ BUGS = [
         "tests/dashboard/test_following.py"),
     Bug("dashboard/live/gallery.py", "found.st_size, driven(run.directory.path)", "found.st_size, True",
         "tests/dashboard/test_following.py"),
-    Bug("journal/state.py", "self.chosen[before.record.policy] -= 1", "pass", "tests/data/test_run.py"),
+    Bug("journal/state.py", "self.chosen[record.policy] += record.again is None", "self.chosen[record.policy] += 1", "tests/data/test_run.py"),
     Bug("steering/rare_events.py", "variances[0] = bernoulli(p) / rounds[0]", "pass", RARE),
     Bug("steering/rare_events.py", "squared = np.where(weights == 1, bernoulli(p), (counted", "squared = ((counted",
         RARE),

@@ -16,14 +16,18 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from steersman.dashboard import figures, learning, lineage, slots, structure, style
+from steersman.dashboard import choices, figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
+from steersman.dashboard.live.stages import graph
+from steersman.dashboard.live.watched import Watched
 from steersman.data import slot_time
 from steersman.data.clock import Clock, simulated_scale, wall_scale
 from steersman.data.history import History
 from steersman.data.scored import Plane, Scored, plane
 from steersman.data.segment_table import SegmentTable
 from steersman.data.stored import StoredVariable, on_sphere, variables
+from steersman.journal.file import Journal
+from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, Frames, GroupWriter, Variable
 from steersman.system.reading import OddFile
@@ -344,6 +348,18 @@ def test_a_policy_keeps_its_colour() -> None:
         assert style.policy_colour("Edge", run) == style.policy_colour("Edge", run[::-1])
     assert style.words("LocalOutlierFactor") == "local outlier factor"
     assert [style.words(name) for name in ("A", "a", "RMSD", "radius_nm")] == ["A", "a", "RMSD", "radius (nm)"]
+
+
+def test_a_start_that_is_run_again_was_chosen_once(finished: RunDirectory) -> None:
+    """The report, the page and `status` say one number."""
+    journal = Journal(finished.journal)
+    journal.append(Start(start=900, seed=1, policy="Novelty"), Start(start=901, seed=1, policy="Novelty", again=900))
+    journal.close()
+    watched = Watched.of(History(finished))
+    _, caption = choices.draw(watched.history)
+    number = sum(watched.history.overview().starts.values())
+    assert f"{number:,} starts were chosen" in caption
+    assert {"starts": f"{number:,}"} in [stage["counts"] for stage in graph(watched)["stages"]]
 
 
 def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -166,6 +167,21 @@ def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDir
     assert opened.segments.loc["w1.2", "start"] == 5
     assert opened.why("w1.2")["candidates"] == opened.decisions.loc[5, "candidates"] == 3
     assert opened.state["starts"]["Novelty"] == before + 1
+
+
+@pytest.mark.parametrize("reason", ["by a signal", "by a signal; `steersman resume /elsewhere/w` continues the run"])
+def test_a_run_that_was_moved_is_continued_where_it_lies(reason: str, run: RunDirectory, tmp_path: Path) -> None:
+    """Not where it lay when it was interrupted; the second is as older runs have it."""
+    journal = Journal(run.journal)
+    journal.append(records.Session(host="here", pid=1), records.End(outcome="interrupted", reason=reason))
+    journal.close()
+    moved = tmp_path / "moved"
+    shutil.copytree(run.path, moved)
+    for path in (run.path, moved):
+        told = steersman.open_run(path).state["reason"]
+        assert f"resume {path.resolve()}`" in told
+        assert told.startswith("by a signal; ")
+        assert "elsewhere" not in told
 
 
 def test_the_tree_shows_all_walkers_lazily_and_as_zarr_itself_reads_them(run: RunDirectory) -> None:

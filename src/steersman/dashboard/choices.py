@@ -77,8 +77,8 @@ def _caption_shares(history: History) -> str:
 
 
 def _chosen(history: History) -> np.ndarray:
-    """The starts that the journal holds, see History.starts."""
-    return history.starts[history.starts["moment"] > 0]
+    """The starts that the journal holds and that repeat no other, see History.starts."""
+    return history.starts[(history.starts["moment"] > 0) & (history.starts["again"] < 0)]
 
 
 def _caption_metric(history: History, name: str) -> str:

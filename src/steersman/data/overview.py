@@ -179,7 +179,7 @@ def overview(
     return Overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
-        outcome=word, reason=end.reason if end else None, driver="" if end else _driver(holder, alive=alive),
+        outcome=word, reason=_reason(end, path, origin), driver="" if end else _driver(holder, alive=alive),
         paused_by=state.paused.who if state.paused and not end else None,
         began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
         frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
@@ -199,6 +199,14 @@ def overview(
         last_cause=state.last_cause, last_note=_last_note(state),
         notes=tuple(Note(note.t, records.words(note)) for note in state.notes),
     )  # fmt: skip
+
+
+def _reason(end: records.End | None, path: Path, origin: copies.Origin | None) -> str | None:
+    """Why it ended, and the command that continues it, which can be copied whatever folder it is read from."""
+    if end is None or origin or end.outcome != "interrupted":
+        return end.reason if end else None
+    why = end.reason.partition("; `steersman resume ")[0]  # as it was written until 0.2, with where the run lay then
+    return f"{why}; `steersman resume {path.resolve()}` continues the run"
 
 
 def _driver(holder: Owner | None, *, alive: bool) -> str:

@@ -116,9 +116,9 @@ def failed(
     return None
 
 
-def interrupted(why: str, run: Path) -> End:
-    """The end of a session; from whichever folder it is read, the command that continues the run can be copied."""
-    return End(outcome="interrupted", reason=f"{why}; `steersman resume {run.resolve()}` continues the run")
+def interrupted(why: str) -> End:
+    """The end of a session; who reads it adds the command that continues the run, which may be moved."""
+    return End(outcome="interrupted", reason=why)
 
 
 def _tried(state: State, slots: int, nodes: float) -> bool:

@@ -36,7 +36,7 @@ class Standing:
         self.next_start = 0
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
-        self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
+        self.chosen = Counter[str]()  # starts by who chose them; one that is run again was chosen once
         self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
         self.reads: bool | None = None  # whether a segment without a state looks at its frame, as far as it was seen
         self.leaves_state = False  # whether a segment left one

@@ -134,11 +134,10 @@ class State(Standing):
             if before is not None and before.segment is None:  # the same with other parameters, before anybody ran it
                 renewed = True
                 del self.starts[record.again]
-                self.chosen[before.record.policy] -= 1
             self._done_with(record.again)
         self.starts[record.start] = Outstanding(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
-        self.chosen[record.policy] += 1
+        self.chosen[record.policy] += record.again is None
         if record.round:
             self._weigh(record)
         if record.bias:

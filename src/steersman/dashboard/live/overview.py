@@ -54,7 +54,7 @@ def facts(watched: Watched, found: Overview) -> dict[str, Any]:
     """What the page counts, with simulated time in the unit of its axes."""
     scale = watched.clock.simulated_scale
     counts = {key: getattr(found, key) for key in ("frames", "hours", "gpu_hours", "segments", "slots")}
-    starts = watched.history.state.next_start
+    starts = watched.history.state.chosen.total()
     return {**counts, "simulated": found.simulated / scale.divisor, "simulated_unit": scale.unit, "starts": starts}
 
 
