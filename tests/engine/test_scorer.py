@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman import Params, Workflow, budget, every
+from steersman import Params, Workflow, budget, every, reached
 from steersman.bus import Server, TupleSpace
 from steersman.engine.driven import Driven
 from steersman.engine.driver import Driver
@@ -98,9 +98,14 @@ def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
     assert repr(missing) in scorer.hopeless or not missing
 
 
-def end_of(folder: Path, frames: int, needs: str, error: Exception | None = None) -> End:
+def most(scores: Scores) -> float:
+    return float(scores.values["x"].max())
+
+
+def end_of(folder: Path, frames: int, needs: str, error: Exception | None = None, goal: float = 1e9) -> End:
     """How a run of four frames ends, which its driver finds without scores."""
-    workflow = Workflow("x", stop=budget(frames=frames))
+    workflow = Workflow("x", stop=budget(frames=frames) | reached("most", goal))
+    workflow.metric(most)
     workflow.simulate()(lambda p, start, out: None)
     workflow.score()(lambda p, model, frames: {})
     workflow.steer(Novelty(needs))
@@ -126,6 +131,7 @@ def test_what_the_first_scores_show_ends_a_run_in_the_same_way_whether_or_not_it
     assert late == early
     assert (late.outcome, "'xx'" in late.reason) == ("failed", True)
     assert end_of(tmp_path / "right", 4, "x").outcome == "budget"
+    assert end_of(tmp_path / "goal", 4, "x", goal=0.0).outcome == "goal", "its frames reached it, though scored late"
     broken = end_of(tmp_path / "broken", 4, "x", error=KeyError("y"))
     assert (broken.outcome, "KeyError: 'y' (see errors/scoring-0000.txt)" in broken.reason) == ("failed", True)
 

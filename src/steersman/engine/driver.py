@@ -380,12 +380,13 @@ class Driver:
         return End(outcome="failed", reason=why) if why else None
 
     def _with_last_scores(self, end: End) -> End:
-        """Scores that came after a budget was spent may show that it bought nothing."""
+        """Scores that came after a budget was spent may show that it reached the goal, or bought nothing."""
         if end.outcome != "budget":
             return end
         if self._scorer.hopeless:
             return End(outcome="failed", reason=self._scorer.hopeless)
-        return ending.spent(self._run.state, end.reason)
+        last = ending.met(self._run.state, self._rule, self._run.recorder.now())
+        return last if last and last.outcome == "goal" else ending.spent(self._run.state, end.reason)
 
     @property
     def _bounds(self) -> dict[str, int]:

@@ -290,7 +290,10 @@ class AnyOf(StopRule):
         return ", or ".join(map(str, self.rules))
 
     def met(self, progress: Progress) -> StopRule | None:
-        return next((rule for rule in self.rules if rule.reason(progress)), None)
+        """The rule that ends the run; a goal before a budget that is spent at the same moment."""
+        return next(
+            (rule for rule in sorted(self.rules, key=lambda rule: not rule.goal) if rule.reason(progress)), None
+        )
 
     def reason(self, progress: Progress) -> str | None:
         rule = self.met(progress)
