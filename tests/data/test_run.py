@@ -19,6 +19,8 @@ from msgspec.structs import replace
 import steersman
 from steersman.data import frames
 from steersman.data.errors import DamagedPart, NoFrame, NoFrames, NotDone, NotPlainResult
+from steersman.data.history import History
+from steersman.data.why import tree, tree_lines
 from steersman.journal import file, records
 from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment, RunDamaged
 from steersman.journal.file import Journal
@@ -167,6 +169,23 @@ def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDir
     assert opened.segments.loc["w1.2", "start"] == 5
     assert opened.why("w1.2")["candidates"] == opened.decisions.loc[5, "candidates"] == 3
     assert opened.state["starts"]["Novelty"] == before + 1
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_segment_goes_on_exactly_where_a_state_was_left(left: bool, run: RunDirectory) -> None:
+    """Not where it was to, and there was none."""
+    journal, at = Journal(run.journal), {"walker": 1, "first_row": 2 * FRAMES}
+    journal.append(
+        records.Session(host="here", pid=1), records.Start(start=5, seed=5), records.Began(**at, segment=2, start=5)
+    )
+    end = records.Ended(**at, segment=2, start=5, end_row=3 * FRAMES, how="finished", state=left)
+    parent = records.FrameId(1, 3 * FRAMES - 1, 2)
+    journal.append(end, records.Start(start=6, seed=6, parent=parent, policy="Unsteered", exact=True))
+    journal.append(records.Began(walker=1, segment=3, start=6, first_row=3 * FRAMES))
+    journal.close()
+    told = tree(History(run), "w1.3")
+    assert [each["exact"] for each in told["segments"]] == [left, False]
+    assert ("with its state" in tree_lines(told)[0]) is left
 
 
 @pytest.mark.parametrize("reason", ["by a signal", "by a signal; `steersman resume /elsewhere/w` continues the run"])

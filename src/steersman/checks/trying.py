@@ -262,7 +262,7 @@ class _Trial:
         assert self._out is not None
         frame, state = start.frame, start.state
         if isinstance(state, Watched):
-            return "; start.state was never read, so nothing goes on exactly" if state.unread else ""
+            return "; start.state was never read: what segments kept in out.state is lost" if state.unread else ""
         if self._simulation.exact and not self._out.restart:
             return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
         self._unread |= isinstance(frame, Watched) and frame.unread

@@ -72,6 +72,10 @@ def _rows(history: History, at: int) -> int:
     return (segment.end or segment.first) - segment.first
 
 
+def _left_state(history: History, frame: FrameId) -> bool:
+    return history.state.walkers[frame.walker].segments[frame.segment].state
+
+
 def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
     if isinstance(record, records.Tell):
         return {"by": record.who, "reason": record.text}
@@ -81,7 +85,8 @@ def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
 def tree(history: History, name: str) -> dict[str, Any]:
     """Trace a segment back to the prepared start: everything that its frames follow from.
 
-    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact, set, with_model, bias, share),
+    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact (with the state that the one
+        before it left), set, with_model, bias, share),
         models (what is known of the fit of each model that chose one of them or that one was given), biases (SHA-256 by
         version, of those that pushed one of them), seed of the run, sha256 of the workflow file, parameters at the
         beginning of the run and what people had set by the newest of them, and environment with the git commit.
@@ -91,7 +96,8 @@ def tree(history: History, name: str) -> dict[str, Any]:
     segments: list[dict[str, Any]] = []
     for at in reversed(found.lineage(found.find(name))):
         start = history.start(int(found.start[at]))
-        known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy", "exact")}
+        known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy")}
+        known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}
         known |= changed | _given(start)
@@ -116,7 +122,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     for each in found["segments"]:
         parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
         origin = f"frame {parent['name']}" if parent else "the prepared start"
-        how = " exactly," if each["exact"] else ""
+        how = " with its state," if each["exact"] else ""
         by = "" if each["policy"] == "prepared" else f"{how} by {each['policy']}"
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
         given = f", given {words}" if (words := given_words(each)) else ""
