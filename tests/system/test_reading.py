@@ -1,6 +1,7 @@
 """Files of a folder that anybody may have filled."""
 
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_a_folder_on_the_way_may_lead_out_as_well(folder: Path) -> None:
     (folder / "errors").symlink_to("../elsewhere")
     with pytest.raises(OddFile):
         reading.read(folder / "errors" / "file", folder)
+
+
+def test_memory_is_asked_for_what_a_file_has_and_not_for_what_it_may_have(folder: Path) -> None:
+    (folder / "run.yaml").write_text("{}")
+    tracemalloc.start()
+    reading.read(folder / "run.yaml", folder)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**20
 
 
 def test_sizes_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

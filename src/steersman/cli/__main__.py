@@ -83,6 +83,8 @@ def _main() -> None:
         sys.exit(1)
     except EngineError as error:
         _refuse(str(error), error.exit_status)
+    except MemoryError:
+        _refuse("no memory is left to this process; ask for more (ulimit -v, the limit of a job or a container)", 4)
     except OSError as error:
         if error.errno not in REFUSED:
             raise

@@ -12,6 +12,7 @@ from steersman.system.errors import DamagedFile
 
 MOST = 64 * 2**20  # bytes of a file that is read at once
 MOST_LINE = 64 * 2**20
+AT_ONCE = 2**16  # for which memory is asked, whatever a file may have
 MOST_TEXT = 2**20  # of a text that people look at: its end
 CUT = "(the beginning is left out)\n"
 
@@ -40,12 +41,15 @@ def opened(path: Path, folder: Path) -> BufferedReader:
 
 def read(path: Path, folder: Path, most: int = MOST) -> bytes:
     """All of such a file. Raises: as `opened`; OddFile: also where it has more bytes than `most`."""
+    content = bytearray()
     with opened(path, folder) as file:
         large = os.fstat(file.fileno()).st_size > most
-        content = b"" if large else file.read(most + 1)
-    if large or len(content) > most:
+        while not large and (part := file.read(AT_ONCE)):
+            content += part
+            large = len(content) > most  # it grew meanwhile
+    if large:
         raise OddFile(str(path), f"it has more than {most:,} bytes; a run writes no such file")
-    return content
+    return bytes(content)
 
 
 def lines(path: Path, folder: Path) -> Iterator[bytes]:
