@@ -65,11 +65,12 @@ def test_a_speed_up_of_equal_arms_is_shown_seldom() -> None:
     assert sum(not each.low <= 1 <= each.high for each in found) <= 3  # expected 1
 
 
-def test_pairs_that_differ_alike_differ_for_sure() -> None:
+def test_pairs_that_differ_alike_differ_for_sure_where_there_are_enough() -> None:
     """Paired: what seeds have in common cancels."""
     common = np.array([1.0, 50.0, 900.0])
     more = difference(common, common + 2)
-    assert (more.value, more.low, more.high) == pytest.approx((2, 2, 2))
+    assert more == pytest.approx((2, 2, 2, False, 0.75)), "of three counts, by chance as often"
+    assert difference(np.zeros(6), np.full(6, 0.1)).level == 0.95
 
 
 def test_a_band_holds_its_median() -> None:

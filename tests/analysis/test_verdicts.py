@@ -176,7 +176,8 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs() -> None:
 
     (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), CELLS)
     assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44, level=0.5)
-    assert row.more == Interval(150.0, 150.0, 150.0)
+    assert row.more == Interval(150.0, 150.0, 150.0, level=0.5)
+    assert "(+150 to +150, 50 %)" in row.verdict
 
 
 def test_the_figure_shows_the_whole_name_of_each_arm() -> None:

@@ -102,7 +102,7 @@ class Row:
         if self.less:
             better, worse = worse, better
         if better or worse:
-            amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g})"
+            amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g}{_level(self.more)})"
             said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
         found = "; ".join(word for word in said if word) or "no difference shown"
         return found if len(self.final) >= ENOUGH else f"{found}, by only {len(self.final)} seeds"
@@ -120,8 +120,11 @@ def _times(ratio: Interval) -> str:
 
 def bounds(ratio: Interval) -> str:
     """An interval in words, with how often it holds the truth where that is less than 95 %."""
-    level = f", {100 * ratio.level:.0f} %" if ratio.level < LEVEL else ""
-    return f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}{level}"
+    return f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}{_level(ratio)}"
+
+
+def _level(interval: Interval) -> str:
+    return f", {100 * interval.level:.0f} %" if interval.level < LEVEL else ""
 
 
 def collect(
@@ -252,7 +255,7 @@ def as_json(row: Row, runs: Runs) -> dict[str, object]:
         "arm": row.arm.label, "varied": ", ".join(row.arm.varied), "guided": row.arm.guided,
         "yardstick": row.yardstick, "unit": runs.unit,
         "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
-        "more": row.more[:3], "verdict": row.verdict, "chosen_by_policy": row.share,
+        "more": row.more[:3], "more_holds": row.more.level, "verdict": row.verdict, "chosen_by_policy": row.share,
         "levels": [
             {
                 "level": level, "median_time": median_time(times), "reached": int(times.reached.sum()),
