@@ -5,10 +5,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from steersman.analysis.comparison import calls
+from steersman.analysis.comparison import calls, tuning
 from steersman.analysis.comparison.arms import OWN, Arm, variant
 from steersman.analysis.comparison.calls import Comparison
 from steersman.analysis.comparison.campaigns import Job, _campaign
@@ -30,6 +31,7 @@ from steersman.analysis.comparison.tuning import (
 )
 from steersman.analysis.errors import FolderInUse
 from steersman.cli.__main__ import app
+from steersman.data.yardsticks import Curve
 from steersman.engine import campaign
 from steersman.journal import manifest
 from steersman.journal.file import Journal, read
@@ -215,6 +217,33 @@ def test_a_trial_without_a_frame_is_over_when_it_has_ended(wells: Workflow, tmp_
     each = _Running(study.ask(), ended, job, wells.stop_rule(params), params)  # type: ignore[arg-type]
     assert _look(each, study, wells, Search([], "cells", trials=1))
     assert [trial.state.name for trial in study.trials] == ["PRUNED"]
+
+
+@pytest.mark.parametrize(("end", "state", "value"), [("budget", "COMPLETE", 18), ("interrupted", "PRUNED", 9)])
+def test_a_trial_that_comes_to_its_end_before_it_is_stopped_is_whole(
+    end: str, state: str, value: float, wells: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(RunDirectory(tmp_path).journal)
+    journal.append(Run(workflow="wells"), Session(host="here", pid=1))
+    found = [9.0]
+    monkeypatch.setattr(tuning, "measure", lambda *_: {"cells": Curve(np.array([1.0, 2.0]), np.array(2 * found))})
+
+    def stopped() -> None:
+        found[0] = 18.0
+        journal.append(End(outcome=end, reason=""))
+
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.SuccessiveHalvingPruner(1, 2))
+    for better in (20, 21):
+        trial = study.ask()
+        trial.report(better, 4)
+        trial.should_prune()
+        study.tell(trial, better)
+    runs = SimpleNamespace(poll=lambda: None, terminate=stopped, wait=lambda: None)
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    half_way = SimpleNamespace(share=lambda progress: 0.5)
+    each = _Running(study.ask(), runs, job, half_way, wells.params())  # type: ignore[arg-type]
+    assert _look(each, study, wells, Search([], "cells", trials=3))
+    assert (study.trials[-1].state.name, study.trials[-1].value) == (state, value)
 
 
 def test_a_campaign_that_died_before_it_was_sealed_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,25 +178,28 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
     each.history.catch_up()
     share = each.rule.share(each.history.state.progress(each.history.state.now))
     due = max((eighths for eighths in EIGHTHS if 8 * share >= eighths), default=0)
-    if not over and (due <= each.looked or not search.early):
+    if not over and (due <= each.looked or share >= 1 or not search.early):  # what has spent its budget ends anyhow
         return False
-    curves = measure(each.history, workflow, each.params)
-    if search.yardstick not in curves:  # it has no frame
+    pruned = _optuna().trial.TrialState.PRUNED
+    curve = measure(each.history, workflow, each.params).get(search.yardstick)
+    if curve is None:  # it has no frame
         if over:
-            study.tell(each.trial, state=_optuna().trial.TrialState.PRUNED)
+            study.tell(each.trial, state=pruned)
         return over
-    curve = curves[search.yardstick]
-    if over:
-        study.tell(each.trial, float(curve.value[-1]))
-        return True
-    each.looked = due
-    each.trial.report(float(curve.at(np.array(curve.spent[-1] * due / (8 * share)))), due)
-    if each.trial.should_prune():
+    if not over:
+        each.looked = due
+        each.trial.report(float(curve.at(np.array(curve.spent[-1] * due / (8 * share)))), due)
+        if not each.trial.should_prune():
+            return False
         each.process.terminate()
         each.process.wait()
-        study.tell(each.trial, state=_optuna().trial.TrialState.PRUNED)
-        return True
-    return False
+        each.history.catch_up()
+        if not each.history.state.finished:
+            study.tell(each.trial, state=pruned)
+            return True
+        curve = measure(each.history, workflow, each.params)[search.yardstick]  # it came to its end before
+    study.tell(each.trial, float(curve.value[-1]))
+    return True
 
 
 def _over(study: Any) -> int:
