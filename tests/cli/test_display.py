@@ -166,7 +166,7 @@ def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state:
     state.apply(Hired(t=4.0, walker=0, slot=0))
     state.walkers[0].seconds.update({"waited": 5.0, "read": 1.0, "ran": 12.0})
     state.walkers[0].segments.append(Segment(0, 0, 0, 0, end=1))
-    state.walkers[0].seconds["started"] = 2.0
+    state.walkers[0].seconds["started"], state.walkers[0].heard = 2.0, 24.0
     for number, policy in enumerate(["prepared", "Novelty", "Novelty", "explore"]):
         state.apply(Start(t=5.0, start=number, seed=0, policy=policy))
     console = Console(file=io.StringIO(), width=120)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.data.history import History
-from steersman.data.slot_time import SIMULATING, shares
+from steersman.data.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
@@ -120,6 +120,20 @@ def test_the_time_of_a_segment_that_was_lost_is_that_of_a_simulation(begun: bool
         state.apply(Began(t=2.0, walker=0, segment=0, start=0, first_row=0))
     state.apply(Lost(t=12.0, walker=0, cause="killed"))
     assert shares(state, 12.0)[SIMULATING] == pytest.approx(10 / 11 if begun else 0)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_walker_that_waits_for_the_last_training_waits(left: bool) -> None:
+    """It says how long it waited when it begins the next segment, and there is none."""
+    span: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    state = State([
+        Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0), Start(t=1.0, start=0, seed=0),
+        Began(t=2.0, **span), Ended(t=4.0, **span, end_row=5, how="finished", ran_s=2.0),
+        Published(t=5.0, walker=0, frames=5, segments=1), *[Left(t=21.0, walker=0, reason="")] * left,
+    ])  # fmt: skip
+    assert shares(state, 21.0) == pytest.approx(
+        {STARTING: 0.05, SIMULATING: 0.1, OTHER: 0.05, WAITING: 0.8, READING: 0}
+    )
 
 
 @pytest.mark.parametrize("said", [*permutations(["blame", "publish", "lose"])])

@@ -27,7 +27,8 @@ def shares(state: State, now: float) -> dict[str, float]:
         seconds[STARTING] += min(here, walker.seconds["started"]) if walker.segments else here
         runs = walker.running is not None or walker.cut
         seconds[SIMULATING] += walker.seconds["ran"] + (max(0.0, gone - walker.since) if runs else 0.0)
-        seconds[WAITING] += walker.seconds["waited"]
+        waits = len(walker.segments) > 0 and not runs  # what it says of a wait it says when that is over
+        seconds[WAITING] += walker.seconds["waited"] + (max(0.0, gone - walker.heard) if waits else 0.0)
         seconds[READING] += walker.seconds["read"]
     seconds[OTHER] = max(0.0, total - sum(seconds.values()))
     whole = sum(seconds.values())
