@@ -90,7 +90,8 @@ def _where(site: Site, one: Workers | Blockless) -> str:
         return f"{one.count} slots, as {site.parsl} says"
     workers = _plural(one.per_node, "worker") + (f", {_plural(len(one.gpu_names), 'GPU')}" if one.gpu_names else "")
     if not one.nodes:
-        return f"{workers} on this machine"
+        many = f", which has {_plural(cores(), 'core')}" if one.per_node > cores() else ""
+        return f"{workers} on this machine{many}"
     blocks = "this job's" if site.inside else f"{one.blocks} x" if one.blocks > 1 else "a block of"
     each = "on the first, ranks of a training on all" if one.on_first_node and one.nodes > 1 else "on each"
     shared = "; in an allocation that executors share" if site.together and site.shares else ""

@@ -14,7 +14,7 @@ from steersman.engine.campaign import Plan
 from steersman.engine.run import Run
 from steersman.journal import manifest
 from steersman.journal.crate import write_crate
-from steersman.journal.lock import Lock, driven
+from steersman.journal.lock import Lock, driven, owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
@@ -47,6 +47,8 @@ def begin(
     if there is None or not there.journal.exists():
         return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)[1]
     deadline = time.monotonic() + ENDS_S
+    if driven(there.path):
+        print(f"{there.path} is driven by {owner(there.path)}: waiting {ENDS_S:g} s for its end", file=sys.stderr)
     while driven(there.path) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     _expect_same(plan, there, seed)

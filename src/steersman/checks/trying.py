@@ -346,9 +346,10 @@ class _Trial:
         return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
     def _needed(self, rule: Policy | SegmentRule) -> None:
+        who = rule.name if isinstance(rule, Policy) else type(rule).__name__
         for name in rule.needs if len(self._scores) else ():
             if name not in self._scores.values:
-                raise UnknownName(f"score for {type(rule).__name__}", name, self._scores.values)
+                raise UnknownName(f"score for {who}", name, self._scores.values)
 
     def _prune(self, rule: SegmentRule) -> str:
         self._needed(rule)

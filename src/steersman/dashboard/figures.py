@@ -29,7 +29,7 @@ from steersman.data.history import History
 from steersman.data.results import Results
 from steersman.stages import loading, trust
 from steersman.system.calls import called
-from steersman.system.errors import told
+from steersman.system.errors import place, told
 from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
@@ -129,5 +129,5 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
-        return Drawing(name, title, trouble=told(error), failed=True)
+        return Drawing(name, title, trouble=told(error) + place(error), failed=True)
     return Drawing(name, title, caption, _saved(text, folder / f"{name}.svg"))

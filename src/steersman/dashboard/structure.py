@@ -119,7 +119,8 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     if bins >= 2:
         at, medians = _running_median(read, bins)
         axes.plot(at, medians, color=style.INK)
-        said = f"The line is the median of {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
+        ends = f"{medians[0]:.4g} in the first, {medians[-1]:.4g} in the last"
+        said = f"The line is the median of {label} in {bins} parts of the run: {ends}."
     else:
         for x, y in read:
             axes.plot(x, y, color=style.INK, linewidth=0.5, alpha=0.6)

@@ -112,7 +112,8 @@ def failed(
         stage = state.stages.get(name)
         if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):
             history = f"has failed {stage.failures} times in a row" if stage.worked else "has never worked"
-            return _failed(f"the {name} stage {history}: {stage.cause}")
+            waits = "; a metric that has no value yet returns NaN" if name.startswith("metric ") else ""
+            return _failed(f"the {name} stage {history}: {stage.cause}{waits}")
     return None
 
 

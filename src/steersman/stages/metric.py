@@ -18,4 +18,5 @@ def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
             raise TypeError
         return float(made)
     except (TypeError, ValueError):
-        raise NoNumber(f"{made!r:.60}") from None
+        shape = getattr(made, "shape", ())
+        raise NoNumber(f"an array of shape {tuple(shape)}" if shape else f"{made!r:.60}") from None

@@ -45,6 +45,7 @@ class BadVariable(StoreError, ValueError):
 class MissingVariable(StoreError, KeyError):
     variable: str
     stored: str
+    exit_status = 2  # a misspelt name
 
     def __str__(self) -> str:
         return f"there is no variable {self.variable!r}; stored variables: {self.stored}"

@@ -61,14 +61,14 @@ def coloured(
     inside = len(cloud) if inside is None else inside
     c, names, title = colours(watched, colour, at)
     finite = c[np.isfinite(c)]
-    low, high = np.percentile(finite, [0.5, 99.5]).tolist() if len(finite) else [0.0, 1.0]
-    if colour == "time" and len(finite):
-        low, high = float(finite.min()), float(finite.max())
+    least, most = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    low, high = (least, most) if colour == "time" or not len(finite) else np.percentile(finite, [0.5, 99.5]).tolist()
     meta = {
         "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": len(cloud),
         "inside": inside, "every": max(1, round(inside / max(1, len(at)))), "colour": colour, "title": title,
-        "names": names, "low": low, "high": high, "colours": [*COLOURS, *cloud.scores],
-        "flat": cloud.axes.projection is None, "change": watched.change, "behind": cloud.behind,
+        "names": names, "low": low, "high": high, "beyond": [least < low, most > high],
+        "colours": [*COLOURS, *cloud.scores], "flat": cloud.axes.projection is None,
+        "change": watched.change, "behind": cloud.behind,
     }  # fmt: skip
     return meta, c.astype(np.float32)
 

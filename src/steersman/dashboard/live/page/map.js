@@ -485,9 +485,9 @@ export class LatentMap {
       fill(
         this.legend,
         meta.title,
-        el("span", { class: "number" }, amount(meta.low)),
+        el("span", { class: "number" }, (meta.beyond[0] ? "≤ " : "") + amount(meta.low)),
         el("span", { class: "ramp", style: { background: `linear-gradient(to right, ${rampStops().join(",")})` } }),
-        el("span", { class: "number" }, amount(meta.high)),
+        el("span", { class: "number" }, (meta.beyond[1] ? "≥ " : "") + amount(meta.high)),
       );
     const part = meta.every > 1 ? `; one of ${meta.every} is drawn, more where you zoom in` : "";
     fill(
