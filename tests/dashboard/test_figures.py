@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -188,19 +189,33 @@ def test_only_one_molecule_has_a_radius_of_gyration(residues: list[tuple[str, st
     assert structure.is_one_molecule("\n".join([*lines, "TER", "END"])) is one
 
 
+def quantity(blocks: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Axes, str]:
+    """Axes and words of one that has these times and values."""
+    now = SimpleNamespace(now=float(len(blocks)))
+    history = SimpleNamespace(clock=SimpleNamespace(progress=lambda moments: moments), state=now)
+    with style.applied(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "blocks", lambda *_: (SimpleNamespace(moments=x, values=y) for x, y in blocks))
+        axes = style.sheet(2).subplots()
+        return axes, structure.over_time(axes, history, "x", None, lambda values: values)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("segments", [4, 400])
 def test_medians_of_few_segments_are_not_joined(segments: int) -> None:
     """Two walkers of which nothing is alike: each segment is a line of its own, or each bin holds many."""
     blocks = [(np.full(10, float(i)) + np.linspace(0, 1, 10), np.full(10, float(i % 2))) for i in range(segments)]
-    history = SimpleNamespace(
-        clock=SimpleNamespace(progress=lambda moments: moments), state=SimpleNamespace(now=float(segments))
-    )
-    with style.applied(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structure, "blocks", lambda *_: (SimpleNamespace(moments=x, values=y) for x, y in blocks))
-        axes = style.sheet(2).subplots()
-        structure.over_time(axes, history, "x", None, lambda values: values)  # type: ignore[arg-type]
+    axes, _ = quantity(blocks)
     joined = [len(set(np.asarray(line.get_ydata()).tolist())) for line in axes.lines]
     assert joined == [1] * (segments if segments == 4 else 1)
+
+
+@pytest.mark.parametrize("wild", [0, 3])
+def test_what_lies_beyond_an_axis_is_said(wild: int) -> None:
+    blocks = [(np.full(10, float(i)), np.linspace(0, 1, 10)) for i in range(400)]
+    for i in range(wild):
+        blocks[50 * i][1][0] = 1000.0 + i
+    axes, said = quantity(blocks)
+    assert (axes.get_ylim()[1] < 2, "beyond" in said) == (True, wild > 0)
+    assert ("3 of 4,000" in said, "1002" in said) == (wild > 0, wild > 0)
 
 
 SPHERES: list[tuple[tuple[str, ...], dict[str, str], bool]] = [

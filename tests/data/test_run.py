@@ -169,6 +169,7 @@ def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDir
     assert opened.segments.loc["w1.2", "start"] == 5
     assert opened.why("w1.2")["candidates"] == opened.decisions.loc[5, "candidates"] == 3
     assert opened.state["starts"]["Novelty"] == before + 1
+    assert opened.segments["set_latent"].tolist() == [2] * len(STORY) + [3], "that of its parameters which each had"
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -126,7 +126,10 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
             axes.plot(x, y, color=style.INK, linewidth=0.5, alpha=0.6)
         said = f"Each line is a segment; {label} lies in {np.nanmin(values):.4g} to {np.nanmax(values):.4g}."
     axes.set_title(label, fontweight="normal", fontsize=8.5)
-    axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=_span(values))
+    axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=(span := _span(values)))
+    if beyond := int(((values < span[0]) | (values > span[1])).sum()):
+        ends = f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
+        said += f" {beyond:,} of {len(values):,} dots lie beyond the axis: all lie in {ends}."
     if (values % 1 == 0).all():
         axes.locator_params(axis="y", integer=True)
     return said

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from steersman.system import reading
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
     ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"), ("seed", "i8"),
-    ("offset", "i8"),
+    ("set", "i4"), ("offset", "i8"),
 ])  # fmt: skip
 _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
 
@@ -46,6 +46,7 @@ class History:
     Attributes:
         state: the run at its last record.
         policies: who chose starts, in order of first appearance.
+        sets: the parameters that people had changed, one after another.
         causes: segment name -> why it failed.
         stops: segment name -> the record that asked it to stop.
         noted: what the engine noted -> how often.
@@ -55,6 +56,7 @@ class History:
     def __init__(self, directory: RunDirectory, *, read: bool = True) -> None:
         self.directory, self.state, self.place = directory, State(), Place()
         self.policies: list[str] = []
+        self.sets: list[Mapping[str, Any]] = [{}]
         self.causes: dict[str, str] = {}
         self.stops: dict[str, records.Stop | records.Tell] = {}
         self.noted = Counter[str]()
@@ -99,7 +101,7 @@ class History:
     def starts(self) -> np.ndarray:
         """(n,) of the starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1: the
         prepared start), policy (in `policies`), model; with_model, bias, share and seed, that it was given; again, the
-        start that it repeats (-1: none); a start that the journal lacks has moment 0."""
+        start that it repeats (-1: none); set (in `sets`); a start that the journal lacks has moment 0."""
         return self._starts.columns
 
     def start(self, number: int) -> records.Start:
@@ -200,9 +202,11 @@ class History:
         if record.policy not in self.policies:
             self.policies.append(record.policy)
         parent = record.parent or (-1, -1, -1)
-        policy = self.policies.index(record.policy)
+        if self.sets[-1] != record.set:
+            self.sets.append(record.set)
+        policy, changed = self.policies.index(record.policy), len(self.sets) - 1
         given = record.with_model, record.bias, record.share, -1 if record.again is None else record.again, record.seed
-        self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, self.place.at))
+        self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, changed, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:
         row = len(self._times)

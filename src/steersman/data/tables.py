@@ -67,6 +67,10 @@ def segments(history: History) -> pandas.DataFrame:
         found.loc[running, "how"] = "unknown"  # until it is resumed
     if history.state.biases:
         found["bias"], found["share"] = of.bias, of.share
+    sets = np.append(history.starts["set"], 0)[np.minimum(of.start, len(history.starts))]
+    for name in dict.fromkeys(name for each in history.sets for name in each):
+        before = history.directory.settings()["params"].get(name)
+        found[f"set_{name}"] = [history.sets[i].get(name, before) for i in sets]
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]
