@@ -149,6 +149,16 @@ def test_names_of_scores_are_known_if_all_stages_up_to_the_score_work(
     assert score_names(workflow, workflow.params(), source) == names
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_a_score_that_is_asked_for_before_there_is_a_model_is_tried_without_one(early: bool, write: WriteMine) -> None:
+    source = write(score=SOUND["score"].replace("@wf.score", f"@wf.score(early={early})"))
+    found = steps(source)
+    assert [name for name, step in found.items() if not step.ok] == ["score, before there is a model"] * early
+    assert all("encode" in step.found for step in found.values() if not step.ok)
+    workflow = loading.load(source)
+    assert score_names(workflow, workflow.params(), source) == ["z", "error"]
+
+
 @pytest.mark.parametrize(
     ("gives", "said"),
     [

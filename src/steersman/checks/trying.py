@@ -101,11 +101,12 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
             except BadYardstick:
                 raise
             except (Exception, SystemExit) as error:
-                if not stage.judges:  # a run says what is wrong with it
+                if stage.judges:
+                    lines = [frame.lineno or 0 for frame in _within({os.path.realpath(source)}, error)]
+                    problem = f"{stage.what}: {told(error)}"
+                    raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
+                if stage.needed:  # a run says what is wrong with it
                     return None
-                lines = [frame.lineno or 0 for frame in _within({os.path.realpath(source)}, error)]
-                problem = f"{stage.what}: {told(error)}"
-                raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
             scored |= stage.what == "score"
         return list(trial.scores)
 
@@ -168,6 +169,8 @@ class _Trial:
             yield _Stage("steer, before there are frames", self._steer)
         yield _Stage("simulate", self._simulate, self._simulation.function)
         if workflow.training:
+            if workflow.scoring and workflow.scoring.early:
+                yield _Stage("score, before there is a model", self._score, workflow.scoring.function, needed=False)
             yield _Stage("train", lambda: self._train(None), workflow.training.function)
         yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
         if workflow.training:
