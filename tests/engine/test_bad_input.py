@@ -169,6 +169,7 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=lambda p: budget(frames=-p.frames))" + SIMULATE, 0, "frames"),
         ("wf = Workflow('a', P, stop=1000)", 1, "stop=1000"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.scoring\ndef s(p, m, f): pass", 2, "mean `score`?"),
+        ("wf = Workflow('a', P)", 1, "stop=budget(frames="),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.metrics\ndef s(scores): pass", 2, "mean `metric`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.training(when=1)\ndef s(p): pass", 2, "mean `train`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steering(Novelty('z'))", 2, "did you mean `steer`?"),

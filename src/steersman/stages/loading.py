@@ -183,6 +183,8 @@ def _meant(error: BaseException, line: str) -> str:
     if wrong := isinstance(error, ImportError) and _NOT_THERE.match(str(error)):
         there = dir(sys.modules.get(wrong[2]))
         return f"; did you mean {near[0]!r}?" if (near := difflib.get_close_matches(wrong[1], there, 1)) else ""
+    if isinstance(error, TypeError) and "Workflow.__init__() missing" in str(error):
+        return '; a workflow has a name and an end: Workflow("mine", stop=budget(frames=10_000))'
     none = isinstance(error, TypeError) and "is not callable" in str(error)
     if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
         return ""
