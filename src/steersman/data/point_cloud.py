@@ -34,7 +34,7 @@ class Axes:
 
     @property
     def labels(self) -> tuple[str, str]:
-        return self.projection.labels if self.projection else ("wall time", self.name)
+        return self.projection.labels if self.projection else ("wall time since the run began", self.name)
 
 
 class PointCloud:

@@ -34,7 +34,8 @@ def why(history: History, name: str) -> dict[str, Any]:
     at = segments.find(name)
     name = segments.name(at)
     start = history.start(int(segments.start[at]))
-    decision = decisions.find(history.directory, int(history.chosen_as(np.array(start.start))))
+    chosen = int(history.chosen_as(np.array(start.start)))
+    decision = decisions.find(history.directory, chosen)
     if decision and (decision.policy, decision.frame) != (start.policy, start.parent):  # it goes on where that was cut
         decision = None
     stopped = history.stops.get(name)
@@ -43,7 +44,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         how = "unknown: it was running when its driver was lost"
     return {
         "segment": name,
-        "start": start.start,
+        "start": chosen,
         "seed": start.seed,
         "began": float(segments.began[at]),
         "parent": _parent(history, start),
@@ -96,7 +97,8 @@ def tree(history: History, name: str) -> dict[str, Any]:
     segments: list[dict[str, Any]] = []
     for at in reversed(found.lineage(found.find(name))):
         start = history.start(int(found.start[at]))
-        known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy")}
+        known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
+        known["start"] = int(history.chosen_as(np.array(start.start)))
         known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}

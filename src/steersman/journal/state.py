@@ -137,7 +137,8 @@ class State(Standing):
             self._done_with(record.again)
         self.starts[record.start] = Outstanding(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
-        self.chosen[record.policy] += record.again is None
+        if record.again is None:
+            self.chosen[record.policy] += 1
         if record.round:
             self._weigh(record)
         if record.bias:

@@ -13,7 +13,7 @@ StoreError
 
 from __future__ import annotations
 
-from steersman.system.errors import DamagedFile, EngineError
+from steersman.system.errors import BadInput, DamagedFile, EngineError
 
 MASKED = "some of its values are masked, and a mask is not stored; give these a value, and the mask as a variable"
 
@@ -42,10 +42,9 @@ class BadVariable(StoreError, ValueError):
         return f"variable {self.variable!r}: {self.problem}"
 
 
-class MissingVariable(StoreError, KeyError):
+class MissingVariable(StoreError, BadInput, KeyError):
     variable: str
     stored: str
-    exit_status = 2  # a misspelt name
 
     def __str__(self) -> str:
         return f"there is no variable {self.variable!r}; stored variables: {self.stored}"

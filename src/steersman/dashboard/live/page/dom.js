@@ -128,7 +128,7 @@ export function ticks(low, high, most) {
 
 export const tickText = (v) =>
   Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3)
-    ? v.toExponential(0).replace("e+", "e")
+    ? (+v.toPrecision(6)).toExponential().replace("e+", "e")
     : String(+v.toPrecision(6));
 
 // A unit for wall times of so many hours: [how many of it an hour has, its name].

@@ -189,7 +189,7 @@ export class FrameView {
         label =
           each.view === "contacts"
             ? "contact map: residue against residue"
-            : `${each.label} from ${amount(range[0])} to ${amount(range[1])}`,
+            : `${each.label}, colours from ${amount(range[0])} to ${amount(range[1])}`,
         picture = new Picture(label, { upward: each.view === "contacts", axes: ["residue", "residue"] });
       parent.append(picture.node);
       return (f) => picture.set(of(f), shape[0], shape[1], range);
@@ -204,7 +204,8 @@ export class FrameView {
       parent.append(text);
       return (f) => fill(text, `${each.label}: ${amount(film.values[f])}`);
     }
-    const line = new Line(`${each.label} along the lineage`, "frame of the lineage");
+    const which = film.meta.frames > frames ? `${frames} of the ${amount(film.meta.frames)}` : "the";
+    const line = new Line(`${each.label} at ${which} frames of the lineage`, "shown frame of the lineage");
     parent.append(line.node);
     return (f) => line.set(film.values, f);
   }
@@ -236,7 +237,7 @@ export class FrameView {
   }
   _frame(f) {
     for (const show of this.players ?? []) show(f);
-    fill(this.which, this.names ? `${this.names[f]} (${f + 1} of ${this.names.length} shown)` : "");
+    fill(this.which, this.names ? `${this.names[f]} (${f + 1} of the ${this.names.length} shown)` : "");
   }
   _play() {
     if (this.playing) return this.stop();
