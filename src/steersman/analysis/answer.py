@@ -16,6 +16,7 @@ from steersman.data.facts import count
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
+WHOLE = "biu"  # kinds of dtypes that name states
 SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 MEMBERS = (
     "Members drawn by {}: each segment is one of its own. If a draw changes more than where it begins, these are "
@@ -43,7 +44,7 @@ def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
         "net_flow": model.net_flow,
         "lag": model.lag.frames * found.step, "time_scales": (model.scales * found.step).tolist(), "lags": lags,
         "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
-        "problems": problems(found, model),
+        "problems": [*problems(found, model), *too_many(found.labels)],
     }  # fmt: skip
 
 
@@ -119,15 +120,24 @@ def _few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {
         name: value
         for name, value in labels.items()
-        if value.ndim == 1 and value.dtype.kind in "biu" and len(np.unique(value)) <= MOST_LABELS
+        if value.ndim == 1 and value.dtype.kind in WHOLE and len(np.unique(value)) <= MOST_LABELS
     }
 
 
 def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
-    few = _few(labels)
     for name, value in labels.items():
-        if value.ndim == 1 and name not in few:
+        if value.ndim == 1 and value.dtype.kind not in WHOLE:
             yield name, model.average(value).tolist()
+
+
+def too_many(labels: Mapping[str, np.ndarray]) -> list[str]:
+    """Which whole numbers have too many values for a list, and may be no amounts to be averaged."""
+    many = {name: len(np.unique(value)) for name, value in labels.items() if value.dtype.kind in WHOLE}
+    return [
+        f"{name} has {number:,} whole numbers: populations of at most {MOST_LABELS} are listed. If they are amounts, "
+        "return floats for an average."
+        for name, number in many.items() if number > MOST_LABELS
+    ]  # fmt: skip
 
 
 def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:

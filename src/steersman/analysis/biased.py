@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.analysis.answer import MOST_LABELS, interval, percent, table
+from steersman.analysis.answer import MOST_LABELS, interval, percent, table, too_many
 from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
 from steersman.dashboard import free_energy, style
@@ -62,7 +62,8 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
     state = run.history.state
     averages = _scalars(run)
     groups = {"": {each: run.state(each) for each in states}}
-    for name, value in _yardsticks(run, workflow).items():
+    yardsticks = _yardsticks(run, workflow)
+    for name, value in yardsticks.items():
         if np.issubdtype(value.dtype, np.floating):
             averages[name] = list(run.average(value))
         elif len(known := np.unique(value[run.weights.order])) <= MOST_LABELS:
@@ -78,7 +79,7 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
         "effective": run.weights.effective, "newest": run.weights.newest,
         "populations": {each: list(run.average(mask)) for each, mask in masks.items()},
         "averages": averages, "free_energies": differences,
-        "problems": [*differing([run.history], workflow), *_problems(run, groups.values())],
+        "problems": [*differing([run.history], workflow), *_problems(run, groups.values()), *too_many(yardsticks)],
     }  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for rows, frames in _batches(run):
         for name, yardstick in workflow.yardsticks.items():
-            value = yardstick.rows(name, params, frames)
+            value = yardstick.along(name, params, frames)
             if value.ndim == 1:
                 none = 0.0 if np.issubdtype(value.dtype, np.floating) else -1
                 found.setdefault(name, np.full(len(run.table), none))[rows] = value

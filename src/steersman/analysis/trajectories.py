@@ -113,7 +113,7 @@ def _one(
         frames = Window(run.frames, segments.spans(batch))
         features.append(look(params, frames))
         for name, yardstick in workflow.yardsticks.items():
-            labels[name].append(yardstick.rows(name, params, frames))
+            labels[name].append(yardstick.along(name, params, frames))
     timed = segments.simulated[own] > 0
     return (
         np.concatenate(features) if features else np.empty((0, 1)),

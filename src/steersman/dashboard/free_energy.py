@@ -133,7 +133,7 @@ class _Tracks:
             found = weights.difference(state, ~state)
             entered, _ = weights.passages(~state, state)
             plain = f", controls {count(self._controls(state), 'time')}" if self.control.any() else ""
-            pushed = f"pushed walkers entered it {count(entered, 'time')}"
+            pushed = f"in these frames pushed walkers entered it {count(entered, 'time')}"
             text += f" {name}: {_interval(found)} above all else; {pushed}{plain}."
             if min(weights.passages_apart(~state, state)) < weights.enough_passages:
                 text += " Few passages: the interval may be too narrow."

@@ -35,3 +35,8 @@ class Yardstick:
         if np.ma.is_masked(given) or not np.isfinite(value).all():
             raise BadYardstick(name, "values that are not finite, or masked; return a number for every frame")
         return value
+
+    def along(self, name: str, params: Any, frames: Window) -> np.ndarray:
+        """The same, as floats where they are amounts: whole numbers whose highest, lowest or mean is taken."""
+        value = self.rows(name, params, frames)
+        return value.astype(float) if self.take != "distinct" and value.dtype.kind in "iu" else value

@@ -56,7 +56,7 @@ def _prepare(state: State) -> dict[str, Any]:
 def _simulate(state: State, alive: bool) -> dict[str, Any]:
     walkers = list(state.walkers.values())
     jobs = Counter(
-        ("works" if walker.has_come else "waits in the queue") if walker.alive and alive
+        ("at work" if walker.has_come else "waits in the queue") if walker.alive and alive
         else "stopped" if walker.alive else "went home"
         for walker in walkers
     )  # fmt: skip
