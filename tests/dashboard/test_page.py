@@ -19,7 +19,7 @@ from steersman.dashboard.live.access import Access
 from steersman.engine.people import who
 from steersman.journal import file
 from steersman.journal.file import Journal
-from steersman.journal.records import End, Ended, Note, Session, Tell
+from steersman.journal.records import End, Ended, Note, Session, Tell, Trained
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, Frames, GroupWriter
 from tests.dashboard.beside import served_beside
@@ -253,23 +253,30 @@ def test_a_lasso_on_a_map_that_a_new_model_replaces_says_so(look: Look, made: Ru
 
 
 def test_a_run_that_grows_is_followed_and_its_end_is_shown(look: Look, made: RunDirectory, tmp_path: Path) -> None:
-    """A replayed journal."""
+    """A replayed journal. A chart that was drawn with the first model goes on with the second."""
     copy = RunDirectory(shutil.copytree(made.path, tmp_path / "fold-0009"))
     records = list(file.read(copy.journal))
     copy.journal.unlink()
+    copy.model(2).rename(tmp_path / "later")
+    trained = next(i for i, record in enumerate(records) if isinstance(record, Trained)) + 1
     journal = Journal(copy.journal)
     journal.append(*records[:20])
     with serving(copy) as served:
         page = look.open(served)
+        loss = page.locator("#trust .chart").first
         expect(page.locator("#status")).to_have_text("it has no driver")
         expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile("[1-9]"))
         shown = int(page.locator("#slots-canvas").get_attribute("data-segments") or 0)
-        for at in range(20, len(records), 15):
-            journal.append(*records[at : at + 15])
+        for at in range(20, trained, 15):
+            journal.append(*records[at : min(at + 15, trained)])
+        expect(loss).to_have_attribute("data-points", "5")
+        (tmp_path / "later").rename(copy.model(2))
+        journal.append(*records[trained:])
         expect(page.locator("#status")).to_have_text("reached its goal")
         expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
         assert shown < SLOTS * 12
         expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
+        expect(loss).to_have_attribute("data-points", "10")
     journal.close()
     look.check()
 

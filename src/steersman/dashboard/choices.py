@@ -28,7 +28,7 @@ def draw(history: History) -> tuple[Figure, str]:
 
 def shares_of_policies(axes: Axes, history: History) -> None:
     """Stacked shares of the policies in the starts chosen in each bin of time."""
-    chosen = _chosen(history)
+    chosen = history.chosen
     if not len(chosen):
         raise NothingToDraw("no start was chosen")
     moments, policies = history.clock.progress(chosen["moment"]), np.array(history.policies, object)[chosen["policy"]]
@@ -68,17 +68,12 @@ def models_in_use(history: History) -> list[tuple[float, int]]:
 
 
 def _caption_shares(history: History) -> str:
-    policies = _chosen(history)["policy"]
+    policies = history.chosen["policy"]
     times = np.bincount(policies, minlength=len(history.policies))
     shares = (
         f"{style.words(name)} {100 * n / len(policies):.0f} %" for name, n in zip(history.policies, times, strict=True)
     )
     return f"{len(policies):,} starts were chosen: {', '.join(shares)}."
-
-
-def _chosen(history: History) -> np.ndarray:
-    """The starts that the journal holds and that repeat no other, see History.starts."""
-    return history.starts[(history.starts["moment"] > 0) & (history.starts["again"] < 0)]
 
 
 def _caption_metric(history: History, name: str) -> str:

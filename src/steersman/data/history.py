@@ -104,6 +104,11 @@ class History:
         start that it repeats (-1: none); set (in `sets`); a start that the journal lacks has moment 0."""
         return self._starts.columns
 
+    @property
+    def chosen(self) -> np.ndarray:
+        """Those that the journal holds and that repeat no other."""
+        return self.starts[(self.starts["moment"] > 0) & (self.starts["again"] < 0)]
+
     def start(self, number: int) -> records.Start:
         """The record of a start; one of policy "unknown" when the journal lacks it."""
         known = self.starts

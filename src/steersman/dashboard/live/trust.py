@@ -38,7 +38,7 @@ def models(watched: Watched) -> dict[str, Any]:
 def chosen(watched: Watched) -> dict[str, Any]:
     """Starts in bins of time by the version of the model that chose (0: none) and by policy: rows of counts."""
     history = watched.history
-    starts = history.starts[history.starts["moment"] > 0]
+    starts = history.chosen
     if not len(starts):
         return {"hours": [], "versions": [], "by_version": [], "policies": [], "by_policy": []}
     hours = watched.clock.elapsed(starts["moment"]) / 3600

@@ -26,7 +26,7 @@ export class Curves {
     new ResizeObserver(() => {
       if (this.plot && Math.abs(this.plot.width - this._width()) > 1)
         this.plot.setSize({ width: this._width(), height });
-      else if (!this.plot) this.draw();
+      if (this.stale) this.draw();
     }).observe(this.node);
     document.addEventListener("theme", () => {
       this.shape = null;
@@ -46,11 +46,14 @@ export class Curves {
     this.draw();
   }
   draw() {
-    if (!this.series.length || !this.node.clientWidth) return;
+    if (!this.series.length) return;
+    this.stale = !this.node.clientWidth; // it is put into the page in a moment, or when its section opens
+    if (this.stale) return requestAnimationFrame(() => this.stale && this.node.clientWidth && this.draw());
     // a loss may be below 0
     const log = this.log && this.series.every((each) => each.y.every((v) => v == null || v > 0));
     const data = uPlot.join(this.series.map((each) => [rising(each.x), each.y])),
       shape = JSON.stringify([log, this.series.map(({ label, stroke }) => [label, stroke])]);
+    this.node.dataset.points = data[0].length;
     if (this.plot && shape === this.shape) return this.plot.setData(data);
     this.shape = shape;
     this.plot?.destroy();

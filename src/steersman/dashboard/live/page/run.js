@@ -189,7 +189,7 @@ class Page {
     this.links.forEach((link, i) => {
       link.hidden = this.sections[i].hidden;
     });
-    if (state.change === this.change) {
+    if (state.change === this.change && !this.late) {
       if (state.status === "running") this.slots.draw();
       return;
     }
@@ -207,7 +207,9 @@ class Page {
       models = `${state.trained},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
       failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
     work.push(this.map.update(scored));
-    if (models !== this.models && performance.now() - (this.modelsAt ?? -1e9) > MODELS_MS) {
+    const changed = models !== this.models;
+    this.late = changed && performance.now() - (this.modelsAt ?? -1e9) <= MODELS_MS; // it is shown at a later look
+    if (changed && !this.late) {
       this.models = models;
       this.modelsAt = performance.now();
       work.push(shown(this.trust), shown(this.stages));
