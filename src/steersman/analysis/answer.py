@@ -84,7 +84,7 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     elif not model.converged:
         said.append(
             f"Lag not converged: the time scales still change up to the longest lag of {longest:.3g}{unit}, so they "
-            "are lower bounds. Run longer segments."
+            "are too short on average, which their intervals do not include. Run longer segments."
         )
     _, low, high = model.lag.scales[0]
     if not np.isfinite(model.lag.scales[0]).all() or high > WIDE * low:

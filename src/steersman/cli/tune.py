@@ -56,7 +56,8 @@ def tune(
     for each in trials_of[:SHOWN]:
         values = " ".join(f"{key}={value}" for key, value in each["params"].items())
         typer.echo(
-            f"  {each['value']:<10.5g} {values}" + ("   when it was ended early" if each["state"] == "pruned" else "")
+            f"  {each['value']:<10.5g} {values}"
+            + ("   when it was judged and ended early" if each["state"] == "pruned" else "")
         )
     vary = " ".join(f"--vary {key}={trials_of[0]['params'][key]},..." for key in trials_of[0]["params"])
     typer.echo(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")
