@@ -254,6 +254,11 @@ def test_fields_that_are_stored_say_whether_they_are_on_the_sphere(tmp_path: Pat
     assert {name for name, each in variables(history).items() if each.sphere} == {"named", "units"}
 
 
+def test_positions_in_a_plane_are_points() -> None:
+    kinds = {shown(StoredVariable(name, (7, 2), "f", "1", name))["view"] for name in ("positions", "forces")}
+    assert kinds == {"plane", "image"}
+
+
 def test_a_planar_field_of_twice_as_many_columns_is_an_image() -> None:
     plane = StoredVariable("u", (40, 80), "f", "1", "u")
     assert [shown(each)["view"] for each in (plane, replace(plane, sphere=True))] == ["image", "globe"]

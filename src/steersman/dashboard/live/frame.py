@@ -145,10 +145,13 @@ def _planes(stored: StoredVariable) -> Iterator[tuple[StoredVariable, tuple[Any,
 
 
 def shown(stored: StoredVariable) -> dict[str, Any]:
-    """A variable of at most two axes, and how it is shown: molecule, globe, map of contacts, image, line or number."""
+    """A variable of at most two axes, and how it is shown: molecule, points of a plane, globe, map of contacts, image,
+    line or number."""
     shape, view = stored.shape, "number"
     if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
         view = "molecule"
+    elif stored.name == POSITIONS and len(shape) == 2 and shape[1] == 2:
+        view = "plane"
     elif stored.sphere:
         view = "globe"
     elif len(shape) == 2:

@@ -60,6 +60,59 @@ export class Picture {
   }
 }
 
+// Points (n, 2) of a plane, both axes to one scale, which holds all frames of a film.
+export class Plane {
+  constructor(label, film) {
+    this.canvas = el("canvas", { role: "img", "aria-label": label, style: { width: "100%", height: "16rem" } });
+    this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
+    const ends = [0, 1].map((axis) => {
+      const some = film.filter((v, i) => i % 2 === axis && Number.isFinite(v));
+      return [some.reduce((a, b) => Math.min(a, b), Infinity), some.reduce((a, b) => Math.max(a, b), -Infinity)];
+    });
+    this.centre = ends.map(([low, high]) => (low + high) / 2);
+    this.spans = ends.map(([low, high]) => 1.1 * (high - low) || 1);
+    fit(this.canvas, (ratio) => {
+      this.ratio = ratio;
+      this.draw();
+    });
+    document.addEventListener("theme", () => this.draw());
+  }
+  set(points) {
+    this.points = points;
+    this.draw();
+  }
+  draw() {
+    if (!this.points || !this.ratio) return;
+    const r = this.ratio,
+      g = this.canvas.getContext("2d"),
+      [left, bottom] = [52 * r, 22 * r],
+      [W, H] = [this.canvas.width - left, this.canvas.height - bottom],
+      scale = Math.min(W / this.spans[0], H / this.spans[1]),
+      X = (x) => left + W / 2 + (x - this.centre[0]) * scale,
+      Y = (y) => H / 2 - (y - this.centre[1]) * scale,
+      across = [W, H].map((size, axis) => [this.centre[axis] - size / 2 / scale, this.centre[axis] + size / 2 / scale]);
+    g.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
+    g.fillStyle = colour("soft");
+    g.strokeStyle = colour("line");
+    g.lineWidth = r;
+    g.strokeRect(left, 0, W, H);
+    g.textAlign = "center";
+    g.textBaseline = "top";
+    for (const t of ticks(...across[0], 5)) g.fillText(tickText(t), X(t), H + 5 * r);
+    g.textAlign = "right";
+    g.textBaseline = "middle";
+    for (const t of ticks(...across[1], 5)) g.fillText(tickText(t), left - 5 * r, Y(t));
+    g.fillStyle = colour("blue");
+    for (let i = 0; i < this.points.length; i += 2) {
+      g.beginPath();
+      g.arc(X(this.points[i]), Y(this.points[i + 1]), 4 * r, 0, 7);
+      g.fill();
+    }
+    this.canvas.dataset.drawn = this.points.length / 2;
+  }
+}
+
 // A line through (n,) values, or a number along a film with the shown frame marked.
 export class Line {
   constructor(label, across = "index") {

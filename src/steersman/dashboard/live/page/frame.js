@@ -1,12 +1,12 @@
 // One frame: why it is there, and what is stored of it along its lineage, as a film.
 
-import { bounds, Line, Picture } from "steersman/arrays.js";
+import { bounds, Line, Picture, Plane } from "steersman/arrays.js";
 import { words } from "steersman/colours.js";
 import { amount, choice, el, fill } from "steersman/dom.js";
 import { Globe } from "steersman/globe.js";
 import { Molecule } from "steersman/molecule.js";
 
-const ORDER = { molecule: 0, globe: 1, contacts: 2, image: 3, line: 4, number: 5 };
+const ORDER = { molecule: 0, globe: 1, contacts: 2, image: 3, plane: 3, line: 4, number: 5 };
 const MOST_VIEWS = 8;
 const PLAY_MS = 110;
 const FIRST = ["vorticity", "contacts", "positions"]; // of those that are shown alike
@@ -193,6 +193,11 @@ export class FrameView {
         picture = new Picture(label, { upward: each.view === "contacts", axes: ["residue", "residue"] });
       parent.append(picture.node);
       return (f) => picture.set(of(f), shape[0], shape[1], range);
+    }
+    if (each.view === "plane") {
+      const plane = new Plane(each.label, film.values);
+      parent.append(plane.node);
+      return (f) => plane.set(of(f));
     }
     if (each.view === "line") {
       const line = new Line(each.label);
