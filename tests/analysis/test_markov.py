@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from steersman.analysis.time_scales import draw
 from steersman.analysis.trajectories import Trajectories
 from steersman.apps import six_wells
 from steersman.apps.six_wells import exact
+from steersman.stages.yardstick import Yardstick
 from steersman.steering import WeightedEnsemble
 from steersman.system.errors import MissingExtra
 
@@ -61,6 +64,15 @@ def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
     of_frames = np.array([(wells == well).mean() for well in range(6)])
     corrected = np.array([value for value, _, _ in said.values()])
     assert np.abs(corrected / truth - 1).mean() < np.abs(of_frames / truth - 1).mean()
+
+
+@pytest.mark.parametrize(("take", "kinds"), [("distinct", "iff"), ("highest", "fff"), ("mean", "fff")])
+def test_whole_numbers_are_states_or_amounts_by_what_is_made_of_them(take: Any, kinds: str) -> None:
+    frames: Any = SimpleNamespace(rows=3)
+    given = (np.arange(3), np.arange(3, dtype=np.float32), np.arange(3.0))
+    rows = [Yardstick(lambda p, frames, v=values: v, take).along("x", None, frames) for values in given]
+    assert "".join(each.dtype.kind for each in rows) == kinds
+    assert Yardstick(lambda p, frames: np.arange(3) > 1, take).along("x", None, frames).dtype == bool
 
 
 @pytest.mark.slow
