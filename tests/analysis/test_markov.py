@@ -68,11 +68,10 @@ def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
 
 @pytest.mark.parametrize(("take", "kinds"), [("distinct", "iff"), ("highest", "fff"), ("mean", "fff")])
 def test_whole_numbers_are_states_or_amounts_by_what_is_made_of_them(take: Any, kinds: str) -> None:
-    frames: Any = SimpleNamespace(rows=3)
-    given = (np.arange(3), np.arange(3, dtype=np.float32), np.arange(3.0))
-    rows = [Yardstick(lambda p, frames, v=values: v, take).along("x", None, frames) for values in given]
+    windows: list[Any] = [SimpleNamespace(rows=3, given=np.arange(3, dtype=dtype)) for dtype in ("i8", "f4", "f8")]
+    rows = [Yardstick(lambda p, frames: frames.given, take).along("x", None, frames) for frames in windows]
     assert "".join(each.dtype.kind for each in rows) == kinds
-    assert Yardstick(lambda p, frames: np.arange(3) > 1, take).along("x", None, frames).dtype == bool
+    assert Yardstick(lambda p, frames: frames.given > 1, take).along("x", None, windows[0]).dtype == bool
 
 
 @pytest.mark.slow

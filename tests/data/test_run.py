@@ -175,7 +175,8 @@ def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDir
 @pytest.mark.parametrize("left", [True, False])
 def test_a_segment_goes_on_exactly_where_a_state_was_left(left: bool, run: RunDirectory) -> None:
     """Not where it was to, and there was none."""
-    journal, at = Journal(run.journal), {"walker": 1, "first_row": 2 * FRAMES}
+    journal = Journal(run.journal)
+    at: dict[str, Any] = {"walker": 1, "first_row": 2 * FRAMES}
     journal.append(
         records.Session(host="here", pid=1), records.Start(start=5, seed=5), records.Began(**at, segment=2, start=5)
     )
