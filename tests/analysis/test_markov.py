@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,12 +65,18 @@ def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
     assert np.abs(corrected / truth - 1).mean() < np.abs(of_frames / truth - 1).mean()
 
 
+class Three(dict[str, np.ndarray]):
+    """Frames."""
+
+    rows = 3
+
+
 @pytest.mark.parametrize(("take", "kinds"), [("distinct", "iff"), ("highest", "fff"), ("mean", "fff")])
 def test_whole_numbers_are_states_or_amounts_by_what_is_made_of_them(take: Any, kinds: str) -> None:
-    windows: list[Any] = [SimpleNamespace(rows=3, given=np.arange(3, dtype=dtype)) for dtype in ("i8", "f4", "f8")]
-    rows = [Yardstick(lambda p, frames: frames.given, take).along("x", None, frames) for frames in windows]
+    windows: list[Any] = [Three(x=np.arange(3, dtype=dtype)) for dtype in ("i8", "f4", "f8")]
+    rows = [Yardstick(lambda p, frames: frames["x"], take).along("x", None, frames) for frames in windows]
     assert "".join(each.dtype.kind for each in rows) == kinds
-    assert Yardstick(lambda p, frames: frames.given > 1, take).along("x", None, windows[0]).dtype == bool
+    assert Yardstick(lambda p, frames: frames["x"] > 1, take).along("x", None, windows[0]).dtype == bool
 
 
 @pytest.mark.slow
