@@ -68,9 +68,9 @@ def segments(history: History) -> pandas.DataFrame:
     if history.state.biases:
         found["bias"], found["share"] = of.bias, of.share
     sets = np.append(history.starts["set"], 0)[np.minimum(of.start, len(history.starts))]
+    before = history.directory.settings().get("params") or {} if len(history.sets) > 1 else {}
     for name in dict.fromkeys(name for each in history.sets for name in each):
-        before = history.directory.settings()["params"].get(name)
-        found[f"set_{name}"] = [history.sets[i].get(name, before) for i in sets]
+        found[f"set_{name}"] = [history.sets[i].get(name, before.get(name)) for i in sets]
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]

@@ -90,14 +90,14 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     first = [int(table.first[s]) for s, _, _ in chain]
     lengths = np.array([r - a + 1 for (_, _, r), a in zip(chain, first, strict=True)])
     behind = np.cumsum(lengths)
-    size = max(1, int(np.prod(stored.shape, dtype=np.int64))) * 4
+    size = max(1, int(np.prod(variables(watched.history)[of].shape, dtype=np.int64))) * 4
     number = int(min(most, behind[-1], max(1, MOST_BYTES // size)))
     chosen = np.unique(np.linspace(behind[-1] - 1, 0, number).round().astype(int))
     at = np.searchsorted(behind, chosen, side="right")
     rows = [first[i] + int(k - (behind[i] - lengths[i])) for i, k in zip(at.tolist(), chosen.tolist(), strict=True)]
     walkers = [walker_name(chain[i][1]) for i in at]
-    stored_rows = [watched.directory.frames.row(w, r)[of] for w, r in zip(walkers, rows, strict=True)]
-    values = np.stack([np.asarray(values)[tuple(plane)] for values in stored_rows])
+    read = (watched.directory.frames.row(w, r)[of] for w, r in zip(walkers, rows, strict=True))
+    values = np.stack([np.array(row[tuple(plane)]) for row in read])  # a copy: the rest of a row is given back
     names = [str(table.frame(chain[i][0], r)) for i, r in zip(at.tolist(), rows, strict=True)]
     kind = shown(stored)
     if kind["view"] == "molecule":
