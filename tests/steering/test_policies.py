@@ -59,6 +59,13 @@ def test_the_lonely_frame_is_proposed_first(policy: Policy, cloud_and_one: Score
     assert not any("1 frames" in candidate.reason for candidate in ranking), "a lonely frame is one"
 
 
+def test_points_that_hardly_differ_are_as_few_states_as_they_are(rng: np.random.Generator) -> None:
+    """Of which scikit-learn would warn the person at the terminal."""
+    x = np.concatenate([np.zeros(50), np.arange(8.0), 1 + 1e-13 * np.arange(5)])
+    first = LeastCounts("z", states=12).rank(scores(np.stack([x, x], axis=1)), rng)[0]
+    assert x[first.index] > 1 + 1e-9, "one of those that are alone"
+
+
 def test_target_proposes_the_nearest_and_marks_the_run_guided(cloud_and_one: Scores, rng: np.random.Generator) -> None:
     policy = Target("z", (30.0, 29.0))
     assert policy.rank(cloud_and_one, rng)[0].index == 57

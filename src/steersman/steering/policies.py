@@ -5,6 +5,7 @@ A policy is a pure function of the scores and a random generator. `a | b` lets t
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -110,12 +111,14 @@ class LeastCounts(Policy):
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
 
         x = scores.matrix(self.score)
         chosen = subset(scores, self.sample, rng)
         states = min(self.states, len(np.unique(x[chosen], axis=0)))
         seed = int(rng.integers(2**31))
-        state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # points that differ by nothing
+            state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
         crowd = np.bincount(state, minlength=states)[state].astype(float)
         return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "frames in its state: {value:,.0f}")
 
