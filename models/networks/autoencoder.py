@@ -16,7 +16,7 @@ from steersman.models.errors import UnusableData, at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.dense import Layers, dense, relative, through
-from steersman.models.networks.scale import spread
+from steersman.models.networks.scale import of_alike, spread
 from steersman.models.networks.tica import rows
 
 WEIGHT = 1e-2  # of the divergence from a normal distribution
@@ -63,7 +63,7 @@ class Autoencoder(Model):
         """Fit to data (n, ...), each row flattened, all of one scale.
 
         Args:
-            init: a fitted one to go on from, left as it is.
+            init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
         Raises: UnusableData: none, or values that are not finite, or that never change.
         """
         x = rows(data)
@@ -71,9 +71,9 @@ class Autoencoder(Model):
             raise UnusableData(np.shape(data), "the values never change")
         with seeded(seed):
             model = cls(x.shape[1], latent, hidden)
-        if not model.warm_start(init):
-            model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
-            model.scale.fill_(size)
+        model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
+        model.scale.fill_(size)
+        model.warm_start(of_alike(model, init, "scale"))
         x = relative(model.mean, model.scale, x)
         model.to(device.best())
         fit(model, x, _loss, epochs=epochs, batch=min(batch, len(x)), lr=lr, seed=seed)

@@ -16,6 +16,7 @@ from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.dense import Layers, dense, relative, through
+from steersman.models.networks.scale import of_alike
 from steersman.models.networks.tica import covariances, lagged, rows, slowest
 
 NOISE = 0.15  # of the inputs' common spread, added in training: without it the network's slopes explode
@@ -70,7 +71,7 @@ class DeepTICA(Model):
 
         Args:
             pairs, weights: as of `TICA.fit`.
-            init: a fitted one to go on from, left as it is.
+            init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
         Returns: its card holds the `autocorrelation` of each coordinate at the lag.
         Raises: UnusableData: no pairs, values that are not finite, or that never change.
         """
@@ -78,9 +79,9 @@ class DeepTICA(Model):
         before, after, weight = lagged(x, pairs, weights)
         with seeded(seed):
             model = cls(x.shape[1], latent, hidden)
-        if not model.warm_start(init):
-            model.mean.copy_(torch.from_numpy(weight @ before))
-            model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
+        model.mean.copy_(torch.from_numpy(weight @ before))
+        model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
+        model.warm_start(of_alike(model, init, "scale"))
         parts = *(relative(model.mean, model.scale, each) for each in (before, after)), weight[:, None] * len(weight)
         tensors = tuple(torch.from_numpy(part.astype(np.float32)) for part in parts)
         model.to(device.best())

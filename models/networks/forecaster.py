@@ -15,7 +15,7 @@ from torch import Tensor
 from steersman.models.errors import UnfitLaw, UnusableData, at_least, real
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.model import Model
-from steersman.models.networks.scale import spread
+from steersman.models.networks.scale import of_alike, spread
 from steersman.models.sphere.fields import analysed, sphere_of, synthesized
 
 FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
@@ -151,7 +151,8 @@ class Forecaster(Model):
         Args:
             unrolled: steps that are forecast from each frame: more cost as many times more, and teach a network to
                 go on from what it forecast itself.
-            init: a fitted network to go on from, left as it is; used when its architecture is the same.
+            init: a fitted network to go on from, left as it is; used when its architecture is the same, and mean and
+                spread of the data about the same.
             report: called with each epoch's record and the network as it is then.
             network: what the constructor takes beside channels and latitudes.
         Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite;
@@ -162,8 +163,8 @@ class Forecaster(Model):
         cls.check(x, unrolled)
         with seeded(seed):
             model = cls(x.shape[2], x.shape[3], **network)
-        if not model.warm_start(init):
-            model.measure(x)
+        model.measure(x)
+        model.warm_start(of_alike(model, init, "spread"))
         begins = x.shape[1] - unrolled
         windows = np.stack([x[:, step : begins + step] for step in range(unrolled + 1)], axis=2)
         samples = torch.from_numpy(windows.reshape(-1, *windows.shape[2:]))

@@ -65,6 +65,11 @@ def test_a_lineage_is_one_trajectory_back_to_the_prepared_start(
     assert np.array_equal(found.positions, positions)
     assert found.groupby("segment").count().sizes["segment"] == 3
     assert set(opened.lineage("w1.1", []).variables) == {"time", "segment", "walker", "row"}
+    part = opened.lineage("w1.1:1")
+    assert part.sizes["frame"] == len(W1_1) - FRAMES + 2
+    xarray.testing.assert_identical(part.drop_attrs(), found.isel(frame=slice(part.sizes["frame"])).drop_attrs())
+    with pytest.raises(NoFrame):
+        opened.lineage(f"w1.1:{FRAMES}")
     with pytest.raises(MissingVariable):
         opened.lineage("w1.1", ["momenta"])
 

@@ -195,11 +195,11 @@ class Run:
         """The frames on the way from the prepared start to the end of a segment, in memory, as one trajectory.
 
         Args:
-            segment: e.g. "w0.7".
+            segment: e.g. "w0.7"; or a frame, "w0.7:3", which is the last one.
             variables: names of those to read; None reads all.
         Returns: along `frame`: the variables, with the coordinates `time` (since the prepared start, in the run's
             unit, continuous), `segment` (its name), `walker` and `row`.
-        Raises: NoSuchSegment. NoFrames: none is published yet. MissingVariable.
+        Raises: NoSuchSegment. NoFrames: none is published yet. NoFrame: its segment has no such frame. MissingVariable.
         """
         with reading(self._directory):
             return lineage.lineage(self._history, segment, variables)

@@ -9,12 +9,12 @@ import pandas
 import xarray
 
 from steersman.data import frames
-from steersman.data.errors import NoFrames
+from steersman.data.errors import NoFrame, NoFrames
 from steersman.data.history import History
 from steersman.journal.walkers import Walker
 from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window
-from steersman.store.names import walker_name
+from steersman.store.names import FrameName, walker_name
 
 CF_TIME = {1.0: "seconds", 60.0: "minutes", 3600.0: "hours", 86400.0: "days"}  # by their seconds, of fields on a sphere
 BEGINNING = "2000-01-01 00:00:00"  # of a calendar for times that have none
@@ -64,15 +64,22 @@ def _readable(walker: Walker) -> list[Span]:
 def rows(history: History, name: str) -> pandas.DataFrame:
     """Where the frames of a lineage lie, in their order: segment, walker, row, and time since the prepared start.
 
+    Args:
+        name: of a segment, or of a frame, with which the lineage ends.
     Raises: NoSuchSegment: the journal does not know it. NoFrames: no segment of the lineage has a published frame, or
-        one of them was set aside.
+        one of them was set aside. NoFrame: its segment has no such frame.
     """
     segments = history.segments
     chain = np.array(segments.lineage(segments.find(name)))
     if aside := _aside(history, chain):
         advice = "`run.frame` and `run.dataset` give the frames that are there"
         raise NoFrames(f"the lineage of {name} is not known behind {aside}, which was damaged and set aside", advice)
-    first, ends = segments.first[chain], np.append(segments.parent_row[chain[1:]] + 1, segments.end[chain[-1]])
+    first, end = segments.first[chain], segments.end[chain[-1]]
+    if named := FrameName.parse(name):
+        if named.frame >= end - first[-1]:
+            raise NoFrame(name, history.state.frames)
+        end = first[-1] + named.frame + 1
+    ends = np.append(segments.parent_row[chain[1:]] + 1, end)
     lengths = np.maximum(ends - first, 0)
     if not lengths.any():
         raise NoFrames(f"the lineage of {name} has no frames")

@@ -33,6 +33,17 @@ def test_a_fit_repeats_and_goes_on() -> None:
     assert Autoencoder.fit(data, epochs=1, init=one).card["warm_start"]
 
 
+@pytest.mark.parametrize(("wide", "moved"), [(400.0, 0.0), (1.0, 50.0), (1 / 400, 0.0)])
+def test_what_was_fitted_to_other_inputs_is_no_beginning(wide: float, moved: float) -> None:
+    """As of a run whose first frames lay in one state: the units that know these are far out in all others."""
+    data = circle(500, seed=1)
+    first = Autoencoder.fit(data, latent=1, epochs=30)
+    later = wide * data + moved
+    warm, cold = (Autoencoder.fit(later, latent=1, epochs=100, init=init) for init in (first, None))
+    assert not warm.card["warm_start"]
+    assert warm.encode(later)[1].mean() == cold.encode(later)[1].mean()
+
+
 @pytest.mark.parametrize("data", [np.ones((5, 3)), np.ones((0, 3)), np.full((5, 3), np.nan)])
 def test_data_that_teach_nothing_are_refused(data: np.ndarray) -> None:
     with pytest.raises(UnusableData):

@@ -117,6 +117,7 @@ def test_a_deep_fit_repeats_and_goes_on(mixed: tuple[np.ndarray, np.ndarray]) ->
     one, other = (DeepTICA.fit(seen, pairs(2000), latent=2, epochs=2, seed=3) for _ in range(2))
     assert (one.encode(seen) == other.encode(seen)).all()
     assert DeepTICA.fit(seen, pairs(2000), latent=2, epochs=1, init=one).card["warm_start"]
+    assert not DeepTICA.fit(100 * seen, pairs(2000), latent=2, epochs=1, init=one).card["warm_start"]
 
 
 def test_what_cannot_be_written_out_as_forces_says_so() -> None:
