@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from steersman.data.overview import overview
 from steersman.data.verify import verify
 from steersman.engine import campaign, orphans
 from steersman.executors import steady
@@ -197,7 +198,7 @@ def interrupted(killed: tuple[Path, State, float]) -> tuple[RunDirectory, State,
 def test_ctrl_c_ends_the_segments(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     directory, state, stored = interrupted
     assert state.end is not None
-    assert f"`steersman resume {directory.path.resolve()}`" in state.end.reason
+    assert f"`steersman resume {directory.path.resolve()}`" in str(overview(state, directory.path).reason)
     assert not any("Parsl is restarted" in words(note) for note in state.notes)
     assert not any(walker.alive for walker in state.walkers.values())
     new = [walker for walker in state.walkers.values() if f"w{walker.number}" not in stored]
