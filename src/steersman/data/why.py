@@ -34,8 +34,7 @@ def why(history: History, name: str) -> dict[str, Any]:
     at = segments.find(name)
     name = segments.name(at)
     start = history.start(int(segments.start[at]))
-    chosen = int(history.chosen_as(np.array(start.start)))
-    decision = decisions.find(history.directory, chosen)
+    decision = decisions.find(history.directory, _choice(history, start))
     if decision and (decision.policy, decision.frame) != (start.policy, start.parent):  # it goes on where that was cut
         decision = None
     stopped = history.stops.get(name)
@@ -44,7 +43,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         how = "unknown: it was running when its driver was lost"
     return {
         "segment": name,
-        "start": chosen,
+        "start": _choice(history, start),
         "seed": start.seed,
         "began": float(segments.began[at]),
         "parent": _parent(history, start),
@@ -73,6 +72,11 @@ def _rows(history: History, at: int) -> int:
     return (segment.end or segment.first) - segment.first
 
 
+def _choice(history: History, start: records.Start) -> int:
+    """The number of the choice that a start runs, maybe again."""
+    return int(history.chosen_as(np.array(start.start)))
+
+
 def _left_state(history: History, frame: FrameId) -> bool:
     return history.state.walkers[frame.walker].segments[frame.segment].state
 
@@ -98,7 +102,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
     for at in reversed(found.lineage(found.find(name))):
         start = history.start(int(found.start[at]))
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
-        known["start"] = int(history.chosen_as(np.array(start.start)))
+        known["start"] = _choice(history, start)
         known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}

@@ -368,9 +368,9 @@ class Driver:
     def _broken_off(self) -> End | None:
         """What ends a run at whatever it is."""
         if self._run.interrupts.count:
-            return ending.interrupted("by Ctrl-C or a signal")
+            return End(outcome="interrupted", reason="by Ctrl-C or a signal")
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
-            return ending.interrupted("the job that drives it ends")
+            return End(outcome="interrupted", reason="the job that drives it ends")
         if self._run.lock.lost:
             return End(outcome="interrupted", reason=self._run.lock.lost)
         return None

@@ -117,11 +117,6 @@ def failed(
     return None
 
 
-def interrupted(why: str) -> End:
-    """The end of a session; who reads it adds the command that continues the run, which may be moved."""
-    return End(outcome="interrupted", reason=why)
-
-
 def _tried(state: State, slots: int, nodes: float) -> bool:
     """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
     ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]

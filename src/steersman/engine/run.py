@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from steersman.bus import BusError, TupleSpace
-from steersman.engine import ending, mending, merger, orphans, people
+from steersman.engine import mending, merger, orphans, people
 from steersman.engine.driven import Driven
 from steersman.engine.driver import Driver
 from steersman.engine.errors import ExecutorLost
@@ -105,13 +105,13 @@ class Run(Driven):
                     with contextlib.suppress(BusError):
                         self._space.erase()
         except KeyboardInterrupt:
-            self.recorder.record(ending.interrupted("at once, by a second Ctrl-C or signal"))
+            self.recorder.record(End(outcome="interrupted", reason="at once, by a second Ctrl-C or signal"))
             raise
         except (RuntimeError, OSError) as error:
             if not no_process(error):
                 raise
             problem = f"no further process or thread may be started ({error})"
-            self.recorder.record(ending.interrupted(problem))
+            self.recorder.record(End(outcome="interrupted", reason=problem))
             raise NoRoom(str(self.directory.path), problem) from None
         self.recorder.record(end)
         self.recorder.journal.sync()
@@ -145,7 +145,7 @@ class Run(Driven):
         Returns: how the run ends, where another Parsl would be in vain, or somebody ended the run meanwhile.
         """
         if self.interrupts.count:
-            return ending.interrupted("by Ctrl-C or a signal")
+            return End(outcome="interrupted", reason="by Ctrl-C or a signal")
         self._parsls_lost = self._parsls_lost + 1 if self.state.frames == self._frames_at_loss else 1
         self._frames_at_loss = self.state.frames
         if self._parsls_lost == PARSLS:

@@ -60,6 +60,17 @@ export class Picture {
   }
 }
 
+// Its context, to draw axes on an empty canvas.
+function cleared(canvas, r) {
+  const g = canvas.getContext("2d");
+  g.clearRect(0, 0, canvas.width, canvas.height);
+  g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
+  g.fillStyle = colour("soft");
+  g.strokeStyle = colour("line");
+  g.lineWidth = r;
+  return g;
+}
+
 // Points (n, 2) of a plane, both axes to one scale, which holds all frames of a film.
 export class Plane {
   constructor(label, film) {
@@ -84,18 +95,13 @@ export class Plane {
   draw() {
     if (!this.points || !this.ratio) return;
     const r = this.ratio,
-      g = this.canvas.getContext("2d"),
+      g = cleared(this.canvas, r),
       [left, bottom] = [52 * r, 22 * r],
       [W, H] = [this.canvas.width - left, this.canvas.height - bottom],
       scale = Math.min(W / this.spans[0], H / this.spans[1]),
       X = (x) => left + W / 2 + (x - this.centre[0]) * scale,
       Y = (y) => H / 2 - (y - this.centre[1]) * scale,
       across = [W, H].map((size, axis) => [this.centre[axis] - size / 2 / scale, this.centre[axis] + size / 2 / scale]);
-    g.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
-    g.fillStyle = colour("soft");
-    g.strokeStyle = colour("line");
-    g.lineWidth = r;
     g.strokeRect(left, 0, W, H);
     g.textAlign = "center";
     g.textBaseline = "top";
@@ -134,7 +140,7 @@ export class Line {
   draw() {
     if (!this.values || !this.ratio) return;
     const r = this.ratio,
-      g = this.canvas.getContext("2d"),
+      g = cleared(this.canvas, r),
       W = this.canvas.width,
       H = this.canvas.height,
       n = this.values.length,
@@ -147,11 +153,6 @@ export class Line {
       top = 6 * r;
     const X = (i) => left + (n > 1 ? i / (n - 1) : 0.5) * (W - left - 8 * r),
       Y = (v) => top + ((high - v) / (high - low)) * (H - top - bottom);
-    g.clearRect(0, 0, W, H);
-    g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
-    g.fillStyle = colour("soft");
-    g.strokeStyle = colour("line");
-    g.lineWidth = r;
     g.textAlign = "right";
     g.textBaseline = "middle";
     for (const t of ticks(low, high, 4)) {
