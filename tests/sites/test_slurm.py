@@ -18,6 +18,7 @@ import pytest
 
 from steersman.bus.addresses import read as read_address
 from steersman.executors.batch import job_title
+from steersman.executors.steady import STEADY
 from steersman.journal.file import read
 from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Scored, Session, Start, Trained
 from steersman.journal.state import State
@@ -66,7 +67,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Cluster(tmp_path_factory.mktemp("slurm"), 24, apart=3) as cluster:
         cluster.hide(Path(sys.prefix), cluster.apart[-1])
         monkey = pytest.MonkeyPatch()
-        monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
+        folders = os.environ["PATH"].split(os.pathsep)  # not another clone's environment, which no node lacks
+        others = [folder for folder in folders if not Path(folder, STEADY).exists()]
+        monkey.setenv("PATH", os.pathsep.join([str(cluster.add_pbs()), *others]))
         with tunnel(cluster):
             yield cluster
         monkey.undo()
