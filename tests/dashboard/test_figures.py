@@ -259,6 +259,11 @@ def test_positions_in_a_plane_are_points() -> None:
     assert kinds == {"plane", "image"}
 
 
+def test_a_line_runs_along_its_dimension() -> None:
+    profile = StoredVariable("u", (40,), "f", "1", "u", ("depth",))
+    assert [shown(each)["across"] for each in (profile, replace(profile, dims=("u_0",)))] == ["depth", "index"]
+
+
 def test_a_planar_field_of_twice_as_many_columns_is_an_image() -> None:
     plane = StoredVariable("u", (40, 80), "f", "1", "u")
     assert [shown(each)["view"] for each in (plane, replace(plane, sphere=True))] == ["image", "globe"]

@@ -158,7 +158,9 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
         view = "contacts" if is_contact_map(stored) else "image"
     elif len(shape) == 1 and shape[0] > 1:
         view = "line"
-    return {"name": stored.name, "shape": list(shape), "label": stored.label, "units": stored.units, "view": view}
+    across = "index" if stored.dims in ((), (f"{stored.name}_0",)) else stored.dims[-1]  # the second is no name
+    said = {"name": stored.name, "shape": list(shape), "label": stored.label, "units": stored.units}
+    return said | {"view": view, "across": across}
 
 
 def topology(watched: Watched) -> bytes:

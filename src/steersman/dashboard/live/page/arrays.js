@@ -16,6 +16,17 @@ export function bounds(values) {
   return low < 0 && high > 0 ? [-most, most] : low === high ? [low, low + 1] : [low, high];
 }
 
+// The least and the largest of all finite numbers.
+function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const v of values) {
+    if (!Number.isFinite(v)) continue;
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
+  return low <= high ? [low, high] : [0, 1];
+}
+
 // An image of (rows, columns); a map of contacts has residue 1 at the lower left.
 export class Picture {
   constructor(label, { upward = false, axes = ["column", "row"] } = {}) {
@@ -76,10 +87,7 @@ export class Plane {
   constructor(label, film) {
     this.canvas = el("canvas", { role: "img", "aria-label": label, style: { width: "100%", height: "16rem" } });
     this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
-    const ends = [0, 1].map((axis) => {
-      const some = film.filter((v, i) => i % 2 === axis && Number.isFinite(v));
-      return [some.reduce((a, b) => Math.min(a, b), Infinity), some.reduce((a, b) => Math.max(a, b), -Infinity)];
-    });
+    const ends = [0, 1].map((axis) => extent(film.filter((_, i) => i % 2 === axis)));
     this.centre = ends.map(([low, high]) => (low + high) / 2);
     this.spans = ends.map(([low, high]) => 1.1 * (high - low) || 1);
     fit(this.canvas, (ratio) => {
@@ -121,10 +129,12 @@ export class Plane {
 
 // A line through (n,) values, or a number along a film with the shown frame marked.
 export class Line {
-  constructor(label, across = "index") {
-    this.canvas = el("canvas", { role: "img", "aria-label": label, style: { width: "100%", height: "9rem" } });
+  // film: of all its frames, so that the axis stays as they change
+  constructor(label, { across = "index", film = null } = {}) {
+    this.canvas = el("canvas", { role: "img", "aria-label": label, style: { width: "100%", height: "10rem" } });
     this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
     this.across = across;
+    this.range = film && extent(film);
     this.marked = -1;
     fit(this.canvas, (ratio) => {
       this.ratio = ratio;
@@ -144,12 +154,12 @@ export class Line {
       W = this.canvas.width,
       H = this.canvas.height,
       n = this.values.length,
-      [low0, high0] = [Math.min(...this.values), Math.max(...this.values)];
+      [low0, high0] = this.range ?? extent(this.values);
     const pad = (high0 - low0 || 1) * 0.08,
       low = low0 - pad,
       high = high0 + pad,
       left = 52 * r,
-      bottom = 30 * r,
+      bottom = 36 * r,
       top = 6 * r;
     const X = (i) => left + (n > 1 ? i / (n - 1) : 0.5) * (W - left - 8 * r),
       Y = (v) => top + ((high - v) / (high - low)) * (H - top - bottom);
@@ -163,12 +173,16 @@ export class Line {
       g.fillText(tickText(t), left - 5 * r, Y(t));
     }
     g.textAlign = "center";
+    g.textBaseline = "top";
+    for (const t of ticks(0, n - 1, 8)) if (t % 1 === 0) g.fillText(tickText(t), X(t), H - bottom + 4 * r);
     g.textBaseline = "bottom";
     g.fillText(this.across, (left + W) / 2, H - 2 * r);
     g.strokeStyle = colour("blue");
     g.lineWidth = 1.8 * r;
     g.beginPath();
-    this.values.forEach((v, i) => g.lineTo(X(i), Y(v)));
+    this.values.forEach((v, i) => {
+      if (Number.isFinite(v)) g[Number.isFinite(this.values[i - 1]) ? "lineTo" : "moveTo"](X(i), Y(v));
+    });
     g.stroke();
     if (this.marked >= 0) {
       g.fillStyle = colour("red");

@@ -200,7 +200,7 @@ export class FrameView {
       return (f) => plane.set(of(f));
     }
     if (each.view === "line") {
-      const line = new Line(each.label);
+      const line = new Line(each.label, { across: each.across, film: film.values });
       parent.append(line.node);
       return (f) => line.set(of(f));
     }
@@ -210,7 +210,7 @@ export class FrameView {
       return (f) => fill(text, `${each.label}: ${amount(film.values[f])}`);
     }
     const which = film.meta.frames > frames ? `${frames} of the ${amount(film.meta.frames)}` : "the";
-    const line = new Line(`${each.label} at ${which} frames of the lineage`, "shown frame of the lineage");
+    const line = new Line(`${each.label} at ${which} frames of the lineage`, { across: "shown frame of the lineage" });
     parent.append(line.node);
     return (f) => line.set(film.values, f);
   }
