@@ -6,7 +6,6 @@ Axes: B batch, C channels, S voxels along an edge, T targets.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,5 +59,5 @@ class CosmoFlow(Model):
         They are taken as log(1 + x) as in the reference, shifted and stretched to a mean near 0 and a spread near 1:
         without that, a network learns little from hundreds of cubes.
         """
-        found: Any = REACH * self.layers(STRETCH * (torch.log1p(cubes_BCSSS) - EVEN))
-        return torch.as_tensor(found)
+        found: Tensor = REACH * self.layers(STRETCH * (torch.log1p(cubes_BCSSS) - EVEN))
+        return found

@@ -87,7 +87,8 @@ class Preactivated(nn.Module):
         """Halve height and width where the stride is 2."""
         ready = self.before(x_BCHW)
         given = x_BCHW if isinstance(self.short_cut, nn.Identity) else self.short_cut(ready)
-        return torch.as_tensor(self.body(ready) + given)
+        found: Tensor = self.body(ready) + given
+        return found
 
 
 def weighted_loss(logits_BKHW: Tensor, labels_BHW: Tensor, weights_K: Tensor) -> Tensor:

@@ -163,6 +163,7 @@ def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun
         assert score(run, 1, spans, {})["error"].shape == (10,)
         assert torch.get_default_dtype() == torch.float32
         assert torch.get_default_device() == torch.device("cpu")
+        assert torch.as_tensor(torch.empty(1, device="meta")).is_meta, "a default set to cpu moves what is elsewhere"
 
 
 def test_a_training_of_a_copied_run_goes_on_in_the_copy(tmp_path: Path) -> None:

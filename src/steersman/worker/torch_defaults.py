@@ -21,5 +21,5 @@ def kept() -> Iterator[None]:
     finally:
         if torch := sys.modules.get("torch"):
             torch.set_default_dtype(dtype or torch.float32)
-            if torch.get_default_device() != (device or torch.device("cpu")):
-                torch.set_default_device(device)
+            if torch.get_default_device() != (device or torch.device("cpu")):  # "cpu" set by hand would move tensors
+                torch.set_default_device(device if device and device.type != "cpu" else None)
