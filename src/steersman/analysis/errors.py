@@ -5,8 +5,8 @@ EngineError
 ├── FolderInUse       another process works in the folder
 ├── CampaignFailed    a campaign of the comparison did not spend its budget
 ├── NothingMeasured   no campaign has a value to compare
-├── NoYardstick       the workflow has none
 └── BadInput
+    ├── NoYardstick     the workflow has none
     └── UnevenFrames    the time between frames is not the same everywhere
 """
 
@@ -59,7 +59,7 @@ class NothingMeasured(EngineError):
         return f"{self.measure} has no value in {self.seeds} campaigns of an arm, nor in those of plain sampling{why}"
 
 
-class NoYardstick(EngineError):
+class NoYardstick(BadInput):
     workflow: str
 
     def __str__(self) -> str:
