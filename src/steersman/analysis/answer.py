@@ -12,7 +12,7 @@ from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
-from steersman.data.facts import count
+from steersman.data.facts import count, percent
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
@@ -201,10 +201,6 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
     if not np.isfinite(value):
         return unknown
     return f"{value:.3g} ({low:.3g} {'or more' if np.isinf(high) else f'to {high:.3g}'}){unit}"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def _unit(unit: str) -> str:

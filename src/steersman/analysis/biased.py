@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.analysis.answer import MOST_LABELS, interval, percent, table, too_many
+from steersman.analysis.answer import MOST_LABELS, interval, table, too_many
 from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
 from steersman.dashboard import free_energy, style
-from steersman.data.facts import count
+from steersman.data.facts import count, percent
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import FewPassages, Unbiased
 from steersman.journal import published

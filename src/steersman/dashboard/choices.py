@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
+from steersman.data.facts import percent
 from steersman.data.history import History
 
 BINS = 30  # of time, in which the shares are counted
@@ -71,7 +72,7 @@ def _caption_shares(history: History) -> str:
     policies = history.chosen["policy"]
     times = np.bincount(policies, minlength=len(history.policies))
     shares = (
-        f"{style.words(name)} {100 * n / len(policies):.0f} %" for name, n in zip(history.policies, times, strict=True)
+        f"{style.words(name)} {percent(n / len(policies))}" for name, n in zip(history.policies, times, strict=True)
     )
     return f"{len(policies):,} starts were chosen: {', '.join(shares)}."
 

@@ -22,9 +22,11 @@ def draw(history: History) -> tuple[Figure, str]:
     if not cards:
         raise NothingToDraw("no model was trained")
     drawn = [(3, _losses)] if any("loss" in epoch for card in cards for epoch in card["history"]) else []
-    drawn.append((2, _held_out))
+    drawn += [(2, _held_out)] * bool(_judged(cards))
     more = len({frames for frames, _ in curve(cards)}) > 1
     drawn += [(2, _against_frames)] * more
+    if not drawn:
+        raise NothingToDraw("models were fitted at once, and none was judged")
     figure = style.sheet(2.7)
     for axes, (_, panel) in zip(
         figure.subplots(1, len(drawn), width_ratios=[width for width, _ in drawn], squeeze=False)[0], drawn, strict=True
@@ -37,12 +39,12 @@ def draw(history: History) -> tuple[Figure, str]:
 
 def curve(cards: list[Card]) -> list[tuple[int, float]]:
     """Frames that each version was trained on, and its error on those that were held out from it."""
-    judged = [
-        card
-        for card in cards
-        if "frames" in card and np.isfinite(np.nan if card["held_out"] is None else card["held_out"])
-    ]
-    return [(card["frames"], card["held_out"]) for card in judged]
+    return [(card["frames"], card["held_out"]) for card in _judged(cards) if "frames" in card]
+
+
+def _judged(cards: list[Card]) -> list[Card]:
+    """Those that have a held-out error."""
+    return [card for card in cards if card["held_out"] is not None and np.isfinite(card["held_out"])]
 
 
 def _against_frames(axes: Axes, cards: list[Card]) -> None:
@@ -79,10 +81,8 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
 def _held_out(axes: Axes, cards: list[Card]) -> None:
     """A version beside its predecessor on the same held-out frames."""
     seen = {"predecessor": False, "used": False, "not used": False}
-    for card in cards:
+    for card in _judged(cards):
         new, old = card["held_out"], card["predecessor"]
-        if new is None or not np.isfinite(new):
-            continue
         used = "used" if card["accepted"] else "not used"
         if old is not None:
             axes.plot([card["version"]] * 2, [old, new], color=style.FAINT, zorder=1)
@@ -92,8 +92,7 @@ def _held_out(axes: Axes, cards: list[Card]) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.margins(y=0.2)
     axes.ticklabel_format(axis="y", useOffset=False)
-    if any(seen.values()):
-        style.legend_above(axes, loc="lower right", bbox_to_anchor=(1, 1))
+    style.legend_above(axes, loc="lower right", bbox_to_anchor=(1, 1))
 
 
 MARKS: dict[str, dict[str, Any]] = {

@@ -45,6 +45,11 @@ def facts(seen: Overview) -> dict[str, str]:
     return found
 
 
+def percent(share: float) -> str:
+    """`62 %`; what is there at all is never 0 %, and 100 % is all."""
+    return "<1 %" if 0 < share < 0.005 else ">99 %" if 0.995 < share < 1 else f"{100 * share:.0f} %"
+
+
 def count(number: int, what: str) -> str:
     """A number of things: 1 frame, 2,000 frames."""
     return f"{number:,} {what}{'s' if number != 1 else ''}"
@@ -88,7 +93,7 @@ def scores_of(seen: Overview) -> str:
 def _chosen(seen: Overview) -> str:
     """`Novelty 62 %, Unsteered 38 %`: who chose the starts."""
     total, most = sum(seen.starts.values()), sorted(seen.starts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {100 * number / total:.0f} %" for name, number in most)
+    return ", ".join(f"{name} {percent(number / total)}" for name, number in most)
 
 
 def _idle(seen: Overview) -> str:

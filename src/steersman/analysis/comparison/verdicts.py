@@ -103,7 +103,7 @@ class Row:
             better, worse = worse, better
         if better or worse:
             amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g}{_level(self.more)})"
-            said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
+            said.insert(0, f"{'better' if better else 'worse'} at the end, mean difference {amount}")
         found = "; ".join(word for word in said if word) or "no difference shown"
         return found if len(self.final) >= ENOUGH else f"{found}, by only {len(self.final)} seeds"
 

@@ -3,6 +3,8 @@
 import { colour, diverging, packed, ramp } from "steersman/colours.js";
 import { el, fit, ticks, tickText } from "steersman/dom.js";
 
+const FEW = 8; // values of an array that are dots, and no line
+
 // Bounds of many values that a few wild ones do not set; even around zero where there are both signs.
 export function bounds(values) {
   const step = Math.max(1, Math.floor(values.length / 20000)),
@@ -181,7 +183,10 @@ export class Line {
     g.lineWidth = 1.8 * r;
     g.beginPath();
     this.values.forEach((v, i) => {
-      if (Number.isFinite(v)) g[Number.isFinite(this.values[i - 1]) ? "lineTo" : "moveTo"](X(i), Y(v));
+      if (!Number.isFinite(v)) return;
+      const goesOn = n > FEW && Number.isFinite(this.values[i - 1]);
+      g[goesOn ? "lineTo" : "moveTo"](X(i), Y(v));
+      if (n <= FEW) g.arc(X(i), Y(v), 2 * r, 0, 7);
     });
     g.stroke();
     if (this.marked >= 0) {
