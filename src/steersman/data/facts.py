@@ -57,7 +57,7 @@ def count(number: int, what: str) -> str:
 
 def clock(seconds: float) -> str:
     """Seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
