@@ -351,7 +351,8 @@ def test_what_a_segment_never_reads_is_said_and_one_is_run_from_a_frame_without_
     """As after the loss of a walker. A workflow that needs states, as it says or as is seen, gets them."""
     where, said, wrong, ends_alone = BEGINS[begins]
     exact = "exact=True" if "says" in begins else ""
-    body = f"ZERO = np.zeros(2)\n    for x in {where} + np.arange(1, 9)[:, None]: out.append(x=x)\n    out.state(x=x)\n"
+    frames = f"for x in {where} + np.arange(1, 9)[:, None]: out.append(x=x)"
+    body = f"ZERO = np.zeros(2) * out.seed\n    {frames}\n    out.state(x=x)\n"
     source = write(
         simulate=f"\n@wf.simulate({exact})\ndef simulate(p, start, out):\n    {body}", train="", figure="", panel="",
         metric="", score="\n@wf.score\ndef score(p, model, frames): return {'x': frames['x']}\n",
@@ -365,6 +366,32 @@ def test_what_a_segment_never_reads_is_said_and_one_is_run_from_a_frame_without_
     without = found.get("simulate from a frame without a state", found["simulate from there"])
     assert ("not tried" in without.found) == ends_alone
     assert (without.ok, wrong in without.found) == (not wrong, True)
+
+
+RANDOM = {  # what a segment draws -> whether segments that begin alike differ
+    "np.random.default_rng(0).normal()": False,
+    "np.random.default_rng(out.seed).normal()": True,
+    "np.random.default_rng(out.seed31).normal()": True,
+    "np.random.normal()": True,
+    "random.gauss(0, 1)": True,
+    "torch.randn(()).item()": True,
+}
+
+
+@pytest.mark.parametrize("drawn", RANDOM)
+def test_it_says_when_segments_that_begin_alike_are_the_same(drawn: str, write: WriteMine) -> None:
+    """Python's, numpy's and torch's own generators are given the seed of the segment before it begins."""
+    source = write(
+        simulate=f"""
+import random
+import torch
+
+@wf.simulate
+def simulate(p, start, out):
+    for _ in range(8): out.append(x=np.ones(2) * {drawn})
+"""
+    )
+    assert ("out.seed was never read" in steps(source)["simulate"].found) != RANDOM[drawn]
 
 
 def test_a_module_beside_the_file_is_shown_with_its_line(write: WriteMine) -> None:

@@ -35,6 +35,7 @@ from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, Window
+from steersman.system import random_numbers
 from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
 
@@ -221,7 +222,7 @@ class _Trial:
 
     def _simulate(self) -> str:
         out = Out(SEED, after=self._out, variables=self._simulation.variables)
-        prepared = pickle.dumps(self._prepared)
+        prepared, random = pickle.dumps(self._prepared), random_numbers.states()
         try:
             for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
                 if out.frames < FEWEST:
@@ -239,6 +240,9 @@ class _Trial:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         if self._bias and self._steering.bias:
             self._steering.bias.check_energy(self._bias, _scores(out.frames, self._scored(out.stored), 0))
+        if not (self._out or start.draw or out.seed_read or random_numbers.states() != random):
+            alike = "segments that begin alike are the same, but for random numbers of a generator of their own"
+            ended += f"; out.seed was never read: {alike}"
         self._out = self._out or out
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"

@@ -46,7 +46,6 @@ class Segment:
 
     Args:
         name: `<walker>.<number>`, the name that `why` and `tell` speak of.
-        seed: 63-bit seed; the segment is to be a function of its start and this, or of `seed31`.
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
         trouble: why frames cannot be written any more, if so.
@@ -55,6 +54,7 @@ class Segment:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
         restart: the full restart state, a copy of what was given to `state`; empty where nothing was.
+        seed_read: somebody read `seed`.
         cut: it was to end for its block ends, not because somebody asked.
         longest_s: longest time between two frames.
     """
@@ -70,7 +70,7 @@ class Segment:
         trouble: Callable[[], Exception | None] = lambda: None,
         like: Callable[[Shapes], tuple[str, Shapes]] = lambda shapes: ("", shapes),
     ) -> None:
-        self.name, self.number, self.seed = name, number, seed
+        self.name, self.number, self._seed, self.seed_read = name, number, seed, False
         self.first_row = writer.rows.get(FRAME, 0)
         self.frames = 0
         self.simulated = 0.0
@@ -80,6 +80,12 @@ class Segment:
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
         self._like = like
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
+
+    @property
+    def seed(self) -> int:
+        """63-bit seed; the segment is to be a function of its start and this, or of `seed31`."""
+        self.seed_read = True
+        return self._seed
 
     @property
     def seed31(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
 from collections.abc import Iterator
@@ -27,3 +28,9 @@ def drawing(seed: int) -> Iterator[None]:
         finally:
             np.random.set_state(before)  # noqa: NPY002
             random.setstate(own)
+
+
+def states() -> bytes:
+    """Where they stand: others once any was drawn, or torch was imported."""
+    torch = sys.modules.get("torch")
+    return pickle.dumps((random.getstate(), np.random.get_state(), torch and torch.get_rng_state().numpy()))  # noqa: NPY002
