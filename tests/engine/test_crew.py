@@ -11,9 +11,9 @@ import numpy as np
 
 from steersman.bus import ALL, TupleSpace
 from steersman.engine.bag import Bag
-from steersman.engine.crew import LOSSES_PER_SLOT, WALKER_FAILURES, Crew
+from steersman.engine.crew import LATE_S, LOSSES_PER_SLOT, WALKER_FAILURES, Crew
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, Hired, Joined, Published, Start, words
+from steersman.journal.records import Began, Ended, Hired, Joined, Note, Published, Start, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.store.shard import shard_file
@@ -174,4 +174,22 @@ def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
     recorder.record(Began(walker=2, segment=0, start=0, first_row=0))  # it had its start before all were dismissed
     assert at_work_after(0)
     assert not at_work_after(2)
+    bag.close()
+
+
+def test_a_segment_that_goes_on_when_the_run_is_to_end_is_told_once(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """One of a simulate function that never looks at out.stopped; not one that ends soon."""
+    _, bag, crew = crew_of(2, recorder, space, tmp_path)
+    at = iter((0.0, LATE_S - 1, LATE_S + 1, LATE_S + 2))
+    crew.start()
+    recorder.record_all([Joined(walker=walker, node="n1", pid=1, pool="p") for walker in (0, 1)])
+    recorder.record_all([Start(start=0, seed=1), Began(walker=0, segment=0, start=0, first_row=0)])
+    told = []
+    for now in at:
+        crew._clock = lambda now=now: now
+        crew.dismiss(whole=False)
+        told.append(["w0.0" in note.text for note in recorder.state.notes if isinstance(note, Note)])
+    assert told == [[], [], [True], [True]]
     bag.close()

@@ -245,6 +245,29 @@ def test_out_stopped_hears(space: TupleSpace, tmp_path: Path) -> None:
     assert not space.take_many_nowait(stop_name("w0.0"), str, n=ALL)
 
 
+def test_what_never_looks_is_ended_at_a_frame_long_after_it_was_asked(
+    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its frames count; its state may be of an earlier frame. One that ends by itself before that has finished."""
+    monkeypatch.setattr("steersman.stages.segment.PATIENCE_S", 0.3)
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        space.put(stop_name(out.name), out.name)
+        while out.number == 0 or out.frames < 3:
+            out.state(x=1.0)
+            out.append(x=1.0)
+
+    run_orders(space, tmp_path, simulate, [(n, plain(Start(start=n, seed=n))) for n in range(2)])
+    first, second = events(space, "ended")
+    assert [(each["how"], each.get("state", True)) for each in (first, second)] == [
+        ("stopped", False),
+        ("finished", True),
+    ]
+    assert "cause" not in first
+    assert first["end_row"] > 3
+    assert second["end_row"] - first["end_row"] == 3
+
+
 def test_what_hung_has_failed_unless_it_made_a_frame_meanwhile(space: TupleSpace, tmp_path: Path) -> None:
     """A program that waits for ever is ended like one that is stopped, but its start is not to be gone on from."""
 

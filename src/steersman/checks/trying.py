@@ -27,8 +27,9 @@ from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
-from steersman.stages.out import Enough, Out
+from steersman.stages.out import Out
 from steersman.stages.params import Params
+from steersman.stages.segment import Enough
 from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick

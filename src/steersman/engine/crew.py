@@ -17,6 +17,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Aside, Hired, Left, Lost, Stop
 from steersman.journal.run_directory import FULL, RunDirectory
 from steersman.journal.walkers import Walker
+from steersman.stages.segment import PATIENCE_S
 from steersman.store import finish
 from steersman.system.errors import told
 from steersman.worker import tasks
@@ -26,6 +27,8 @@ from steersman.worker.walker import ASIDE, BLOCK_ENDS, REPLACED
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
 NODE_FAILURES = 6  # segments and walkers that failed in a row on one node, while others work
+LATE_S = 20.0  # for which segments may go on when the run is to end, before it is said
+MOST_NAMES = 4  # of them
 WALKER_FAILURES = 3  # segments that failed in a row on one walker: its process is replaced
 
 
@@ -70,7 +73,8 @@ class Crew:
         self._cause = ""
         self._made_at_loss = 0, 0  # frames, and segments that ended otherwise
         self._present = set[int]()  # walkers that had come when all were dismissed
-        self.dismissed = False
+        self.dismissed = self._waited = False
+        self._due = math.inf  # when the run was to end
 
     def start(self) -> None:
         for slot in range(self.slots):
@@ -145,8 +149,21 @@ class Crew:
             self._present = {walker.number for walker in self._ours if walker.has_come}
         self.dismissed = True
         self.advance()
-        for segment in () if whole else self._recorder.state.running:
+        if whole:
+            return
+        for segment in self._recorder.state.running:
             self._say(stop_name(segment.name), segment.name)
+        self.wait_for_ends(
+            f"after {PATIENCE_S:.0f} s a segment that does not look at out.stopped ends at its next frame"
+        )
+
+    def wait_for_ends(self, when: str) -> None:
+        """Say once which segments go on though the run is to end, and when they will end."""
+        self._due, running = min(self._due, self._clock()), self._recorder.state.running
+        if running and not self._waited and self._clock() - self._due > LATE_S:
+            self._waited, names = True, ", ".join(segment.name for segment in running[:MOST_NAMES])
+            more = f" and {len(running) - MOST_NAMES} more" if len(running) > MOST_NAMES else ""
+            self._recorder.note(f"the run is to end, and {names}{more} went on for {LATE_S:.0f} s: {when}")
 
     @property
     def _ours(self) -> list[Walker]:

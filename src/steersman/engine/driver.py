@@ -147,6 +147,8 @@ class Driver:
         if lost := self._bag.lost():
             self._servers.miss(f"{lost} of the starts that wait")
         if self._run.rounds and not self._round_is_over:
+            if ending.met(self._run.state, self._rule, self._run.recorder.now()):
+                self._crew.wait_for_ends("in rounds a segment ends when `simulate` returns")
             return
         if self._learn():
             self._prune()

@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from steersman.stages.segment import Segment
+from steersman.stages.segment import Enough, Segment
 from steersman.store import Frames, GroupWriter, Span, Variable, Window
 
 MOST_FRAMES, MOST_S = 25, 10.0
 MOST_BYTES = 2**28  # of its frames, which are in memory here
-
-
-class Enough(BaseException):
-    """Ends a segment that goes on though it was stopped; no `except Exception` of its author keeps it back."""
 
 
 class Out(Segment):

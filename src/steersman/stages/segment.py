@@ -20,6 +20,11 @@ TAKEN = {"segment", "segments", "walker", "row", RESTART_STATES}  # what the eng
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
 # run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
 LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
+PATIENCE_S = 60.0  # a segment that goes on for so long after it was asked to stop is ended at a frame
+
+
+class Enough(BaseException):
+    """Ends a segment that goes on though it was to stop; no `except Exception` of its author keeps it back."""
 
 
 class NotFinite(StoreError, ArithmeticError):
@@ -80,6 +85,7 @@ class Segment:
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
         self._like = like
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
+        self._asked_at, self._block_ends = math.inf, False
 
     @property
     def seed(self) -> int:
@@ -100,7 +106,7 @@ class Segment:
         Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
             Unnamed: a value without a name. BadVariable: other variables than in the first frame, values that are no
             numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
-            written, e.g. because the disk is full.
+            written, e.g. because the disk is full. Enough: the segment was asked to stop long ago; it is stored.
         """
         if trouble := self._trouble():
             raise trouble
@@ -144,6 +150,11 @@ class Segment:
         now = time.monotonic()
         self.longest_s, self._appended_at = max(self.longest_s, now - self._appended_at), now
         self.simulated = time_now
+        self._look()
+        if now - self._asked_at > PATIENCE_S:
+            self.was_stopped, self.cut = True, self._block_ends
+            self.restart = {}  # of an earlier frame, perhaps
+            raise Enough
 
     def state(self, **variables: Any) -> None:
         """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.
@@ -159,12 +170,17 @@ class Segment:
     @property
     def stopped(self) -> bool:
         """Whether this segment is to end; a simulate function looks after each frame."""
-        now = time.monotonic()
-        if not self.was_stopped and now - self._looked_at >= look_every_s(now - self._began_at):
-            self._looked_at = now
-            self.cut = time.time() >= self._until
-            self.was_stopped = self.cut or self._stop_asked()
+        self._look()
+        self.was_stopped, self.cut = math.isfinite(self._asked_at), self._block_ends
         return self.was_stopped
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if math.isinf(self._asked_at) and now - self._looked_at >= look_every_s(now - self._began_at):
+            self._looked_at = now
+            self._block_ends = time.time() >= self._until
+            if self._block_ends or self._stop_asked():
+                self._asked_at = now
 
 
 def _check_like(shapes: Shapes, walker: str, others: Shapes) -> None:

@@ -22,7 +22,7 @@ from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
-from steersman.stages.segment import Segment, Shapes
+from steersman.stages.segment import Enough, Segment, Shapes
 from steersman.stages.start import LOOKED, NoFrame, Start, StoredFrame
 from steersman.store import (
     ENDED,
@@ -253,6 +253,8 @@ class Walker:
                 read_s = time.monotonic() - began
                 with drawing(order.seed):
                     self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+        except Enough:  # its frames count, and how it went on from there is not known
+            pass
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None

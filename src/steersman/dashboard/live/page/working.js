@@ -76,7 +76,11 @@ export class Working {
                   ? "ended"
                   : state.paused_by
                     ? "paused"
-                    : b.left_s == null
+                    : b.share >= 1
+                      ? state.training
+                        ? "the last training"
+                        : "segments are to end"
+                      : b.left_s == null
                       ? "time left: not known yet"
                       : `about ${duration(b.left_s)} left`,
               ),
