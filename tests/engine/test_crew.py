@@ -188,7 +188,7 @@ def test_a_segment_that_goes_on_when_the_run_is_to_end_is_told_once(
     recorder.record_all([Start(start=0, seed=1), Began(walker=0, segment=0, start=0, first_row=0)])
     told = []
     for now in at:
-        crew._clock = lambda now=now: now
+        crew._clock = functools.partial(float, now)
         crew.dismiss(whole=False)
         told.append(["w0.0" in note.text for note in recorder.state.notes if isinstance(note, Note)])
     assert told == [[], [], [True], [True]]

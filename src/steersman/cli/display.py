@@ -72,7 +72,7 @@ def _rest(seen: Overview) -> str:
     if budget.share is not None and budget.share >= 1 and seen.training:
         return f"{seen.training.partition(',')[0]} is being trained"
     if budget.share is not None and budget.share >= 1:
-        return "segments are to end"
+        return "the run is to end"
     return f"{'?' if budget.left_s is None else clock(budget.left_s)} left"
 
 

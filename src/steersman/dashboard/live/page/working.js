@@ -79,7 +79,7 @@ export class Working {
                     : b.share >= 1
                       ? state.training
                         ? "the last training"
-                        : "segments are to end"
+                        : "the run is to end"
                       : b.left_s == null
                       ? "time left: not known yet"
                       : `about ${duration(b.left_s)} left`,
