@@ -81,8 +81,8 @@ export class Working {
                         ? "the last training"
                         : "the run is to end"
                       : b.left_s == null
-                      ? "time left: not known yet"
-                      : `about ${duration(b.left_s)} left`,
+                        ? "time left: not known yet"
+                        : `about ${duration(b.left_s)} left`,
               ),
               el("span", { class: "number" }, `${Math.round(100 * b.share)} %`),
             ),
