@@ -1,5 +1,6 @@
 """An arm's files: as the workflow file but for what differs, in folders of their own."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from steersman.analysis.comparison import campaigns
 from steersman.analysis.comparison.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, variant
 from steersman.analysis.comparison.campaigns import Job, run_all
-from steersman.analysis.comparison.files import write_once
+from steersman.analysis.comparison.files import keep_results, write_once
 from steersman.analysis.comparison.metric import HeldOutMetric, parse
 from steersman.analysis.errors import CampaignFailed
 from steersman.stages import loading
@@ -143,3 +144,11 @@ def test_a_folder_holds_one_comparison(tmp_path: Path) -> None:
     with pytest.raises(BadValue):
         write_once(tmp_path / "arm" / "workflow.py", b"another")
     assert (tmp_path / "arm" / "workflow.py").read_bytes() == b"one"
+
+
+def test_results_of_arms_that_are_not_compared_again_are_kept(tmp_path: Path) -> None:
+    keep_results(tmp_path, ["a"])
+    (tmp_path / "comparison.json").write_text(json.dumps({"rows": [{"arm": "a"}, {"arm": "b"}]}))
+    keep_results(tmp_path, ["a", "b", "c"])
+    with pytest.raises(BadValue):
+        keep_results(tmp_path, ["a", "c"])

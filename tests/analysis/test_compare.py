@@ -143,12 +143,14 @@ def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> N
     assert (np.diff(runs.curves["cells"][0].value) >= 0).all()
     assert runs.curves["cells"][0].spent[-1] == pytest.approx(len(angles) * 0.05)
     assert runs.cost["simulation"] > 0
-    assert 0 < runs.own < runs.starts, "the first start is the prepared one"
+    assert 0 < sum(runs.own) < sum(runs.starts), "the first start is the prepared one"
 
 
 def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflow, tmp_path: Path) -> None:
     def of(arm: Arm) -> Runs:
-        return collect(arm, {0: Path(job.run), 1: Path(job.run)}, wells)
+        found = collect(arm, {0: Path(job.run), 1: Path(job.run)}, wells)
+        found.first.clear()  # or it is seen to be one run
+        return found
 
     plain, same = of(Arm(PLAIN)), of(Arm("Random()"))
     found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells.yardsticks)]

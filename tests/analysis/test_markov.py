@@ -277,3 +277,36 @@ def test_one_slow_process_in_long_pieces_is_found_at_a_lag_that_resolves_it(seed
     assert found.lag.frames < truth
     assert low < truth < high
     assert value == pytest.approx(truth, rel=0.4)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_time_scale_that_falls_is_told(fixed: bool) -> None:
+    """Checkerboard sweeps in a fixed order keep the equilibrium of an Ising model, but not its detailed balance."""
+    rng, size, kT = np.random.default_rng(0), 8, 2.6
+    spins, colour = rng.choice([-1, 1], size=(300, size, size)), np.indices((size, size)).sum(0) % 2
+    means = []
+    for _ in range(40):
+        for now in (0, 1) if fixed else rng.permutation(2):
+            around = sum(np.roll(spins, step, axis) for step in (1, -1) for axis in (1, 2))
+            flips = (rng.random(spins.shape) < np.exp(-2 * spins * around / kT)) & (colour == now)
+            spins = np.where(flips, -spins, spins)
+        means.append(spins.mean((1, 2)))
+    frames = np.array(means[10:]).T
+    found = Trajectories(frames.reshape(-1, 1), {}, [*np.arange(frames.size).reshape(frames.shape)], 1.0, "1", 0)
+    model = markov.build(found, states=20)
+    assert (model.falls is not None) == fixed
+    assert any("fall" in problem for problem in answer.problems(found, model)) == fixed
+
+
+def test_lags_end_where_nothing_is_left_of_the_slowest_process() -> None:
+    """Beyond, time scales are those of noise, and change for ever: more or longer segments would be no help."""
+    rng, exact = np.random.default_rng(0), 8.0
+    value, kicks = np.zeros((2, 20_000)), rng.normal(size=(2, 20_000))
+    for i in range(1, value.shape[1]):
+        value[:, i] = np.exp(-1 / exact) * value[:, i - 1] + kicks[:, i]
+    found = Trajectories(value.reshape(-1, 1), {}, [*np.arange(value.size).reshape(value.shape)], 1.0, "1", 0)
+    model = markov.build(found, states=30)
+    assert model.converged
+    assert model.lags[-1].frames <= 4 * exact
+    assert model.scales[0, 0] == pytest.approx(exact, rel=0.1)
+    assert not answer.problems(found, model)

@@ -19,7 +19,7 @@ from steersman.analysis.comparison.curves import draw, meaning
 from steersman.analysis.comparison.metric import HeldOutMetric
 from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
 from steersman.analysis.comparison.tables import table, write
-from steersman.analysis.comparison.verdicts import BLIND, Runs, rows, with_levels
+from steersman.analysis.comparison.verdicts import BLIND, ONE_RUN, Runs, rows, with_levels
 from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
 from steersman.dashboard import style
@@ -34,7 +34,14 @@ CELLS = {"cells": Yardstick(lambda p, frames: frames["x"], levels=(175.0,))}
 
 def runs(arm: str, curves: Sequence[np.ndarray]) -> Runs:
     made = [Curve(SPENT, np.asarray(curve, float)) for curve in curves]
-    return Runs(Arm(arm), list(range(len(made))), {"error": made}, starts=10, own=10, trained=len(made))
+    return Runs(
+        Arm(arm),
+        list(range(len(made))),
+        {"error": made},
+        starts=[10] * len(made),
+        own=[10] * len(made),
+        trained=len(made),
+    )
 
 
 def falling(half_at: float) -> list[np.ndarray]:
@@ -196,10 +203,19 @@ def test_the_figure_shows_the_whole_name_of_each_arm() -> None:
 def test_a_verdict_by_few_seeds_says_so(seeds: int, few: bool) -> None:
     curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
     plain, better = (Runs(Arm(PLAIN), list(range(seeds)), {"cells": [curve] * seeds}) for curve in curves)
-    better.arm, better.starts, better.own = Arm("Random()"), 20, 20
+    better.arm, better.starts, better.own = Arm("Random()"), [20], [20]
     (row,) = rows(plain, better, CELLS)
     assert row.verdict.startswith("better")
     assert row.verdict.endswith(f"by only {seeds} seeds") is few
+
+
+def test_seeds_that_gave_one_run_say_nothing() -> None:
+    """As of a simulation that does not read out.seed: equal numbers of one run are no sample."""
+    plain, other = runs(PLAIN, [np.full(100, 4.0)] * 4), runs("Random()", [np.full(100, 6.0)] * 4)
+    one, other_one = ["a", "b"], ["a", "c"]
+    for first, one_run in (([one, ["a"]], True), ([one, other_one], False), ([one, []], False), ([], False)):
+        (row,) = rows(replace(plain, first=first), other, {"error": CELLS["cells"]})
+        assert (row.verdict == ONE_RUN) is one_run
 
 
 def test_a_policy_that_chose_no_start_is_not_judged(
@@ -208,8 +224,12 @@ def test_a_policy_that_chose_no_start_is_not_judged(
     """However much better its runs were: others chose their starts. Each format has the share that it chose."""
     curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
     plain, idle, chose = (
-        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
-        for policy, curve, own in ((PLAIN, curves[0], 18), ("Random()", curves[1], 0), ('Novelty("z")', curves[1], 5))
+        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=[10, 10], own=own)
+        for policy, curve, own in (
+            (PLAIN, curves[0], [8, 10]),
+            ("Random()", curves[1], [0, 0]),
+            ('Novelty("z")', curves[1], [3, 2]),
+        )
     )
     found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, CELLS)]
     assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
@@ -219,8 +239,8 @@ def test_a_policy_that_chose_no_start_is_not_judged(
     written: Any = write(tmp_path, [plain, idle, chose], found)
     assert [row["chosen_by_policy"] for row in written["rows"]] == [0.9, 0, 0.25]
     with (tmp_path / "runs.csv").open() as file:
-        shares = {row["arm"]: float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
-    assert list(shares.values()) == [0.9, 0, 0.25]
+        shares = {(row["arm"], row["seed"]): float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
+    assert list(shares.values()) == [0.8, 1, 0, 0, 0.3, 0.2], "of each seed"
     monkeypatch.setenv("COLUMNS", "60")
     print_rows([row for row, _ in found])
     said = capsys.readouterr().out

@@ -505,3 +505,16 @@ def test_a_budget_that_the_disk_and_a_window_that_the_memory_cannot_hold_are_sai
     assert "10,000 frames 78.1 GiB, and this machine has 64 GiB" in words
     free, memory = 2**50, 2**50
     assert "free" not in sizes.in_words(out, workflow, Params())
+
+
+@pytest.mark.parametrize(("time", "said"), [("1.8e9 + 0.01 * out.frames", True), ("1.0 + out.frames", False)])
+def test_time_of_a_clock_is_told(time: str, said: bool, write: WriteMine) -> None:
+    """It counts from the segment's start: seconds since 1970 would be summed over segments."""
+    source = write(
+        simulate=f"""
+@wf.simulate
+def simulate(p, start, out):
+    for _ in range(8): out.append(x=np.random.default_rng(out.seed).normal(size=2), time={time})
+"""
+    )
+    assert ("first frame is at time" in steps(source)["simulate"].found) == said

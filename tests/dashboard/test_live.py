@@ -237,7 +237,7 @@ def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
 def test_sentences_say_what_is_so(watched: Watched) -> None:
     words = " ".join(overview.sentences(watched.history, watched.history.overview()))
     assert "The run reached its goal: coverage rose by less than 1 %." in words
-    assert "Model 1 is in use; 1 was not good enough." in words
+    assert "Model 1 is in use; 1 other was not good enough." in words
     assert "coverage is 40" in words
     assert "1 segment failed" in words
 

@@ -268,6 +268,9 @@ def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: 
         steersman.open_run(tmp_path)
     with pytest.raises(NoSuchSegment):
         opened.lineage("w7.0")
+    for ask in (opened.why, opened.lineage):
+        with pytest.raises(NoFrame):
+            ask("w0.1:9")
     for index in (99, -1, 2.5, "w0.1:9", "w0.1", "7"):
         with pytest.raises(NoFrame):
             opened.frame(index)  # type: ignore[arg-type]

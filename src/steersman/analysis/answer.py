@@ -79,7 +79,7 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     if len(model.lags) == 1:
         said.append(
             f"Lag not checked: only a lag of {longest:.3g}{unit} was tried, so the time scales may be longer. Leave "
-            "--lag out, or run longer segments."
+            "--lag out; if it is out, store frames more often or run longer segments."
         )
     elif not model.converged:
         said.append(
@@ -94,6 +94,13 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
             f"No detailed balance: {percent(model.net_flow)} of the flow between groups of states goes one way only, "
             "as in a driven system or a cycle. The model is of equilibrium and cannot describe that: do not use the "
             "results."
+        )
+    if model.falls is not None:
+        lags = [model.lags[at] for at in model.falls]
+        early, late = (f"{lag.scales[0, 0] * found.step:.3g} at a lag of {lag.frames * found.step:.3g}" for lag in lags)
+        said.append(
+            f"Time scales fall: the slowest is {early} and {late}; detailed balance lets it only rise. Sweeps in a "
+            "fixed order have none; or segments begin too far from equilibrium within their states. Do not use them."
         )
     if found.stopped:
         said.append(

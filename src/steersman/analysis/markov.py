@@ -10,6 +10,7 @@ uncertainty of reversible Markov models. The estimators are deeptime's (Hoffmann
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ OVER = 1  # time scales, after which noise decides what is left of a process: la
 CONNECTED = 0.95  # of the frames
 GROUPS = 6  # of neighbouring states, between which is asked whether the flow is balanced
 SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
+FALLS = 4.0  # standard deviations by which a time scale is shorter at a longer lag, which is no noise then
 NEVER = 1e6  # lags: a process that is slower was not seen to end in this draw
 VISITS = 5  # frames in a state that are the least it takes to say where it leads to, on the average of all
 SEED = 0  # an analysis that is made again is the same
@@ -62,6 +64,7 @@ class MarkovStateModel:
         connected: share of the frames in states that the dynamics reaches from each other.
         stationary: (1 + draws, S) float: probability of each state, then of the draws of the bootstrap.
         net_flow: share of the flow between groups of states that no flow back balances; 0 where that may be noise.
+        falls: positions of two lags, if the slowest time scale is shorter at the later one, and that is no noise.
     """
 
     state: np.ndarray
@@ -71,6 +74,7 @@ class MarkovStateModel:
     connected: float
     stationary: np.ndarray
     net_flow: float
+    falls: tuple[int, int] | None = None
 
     @property
     def lag(self) -> Lag:
@@ -118,7 +122,7 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     state = clusters.labels_
     group = KMeans(min(GROUPS, count), n_init=4, random_state=SEED).fit(clusters.cluster_centers_).labels_
     paths = [state[piece] for piece in found.pieces]
-    tried = [lag] if lag else _lags(paths)
+    tried = [lag] if lag else _lags(paths, group)
     if not tried or max(len(path) for path in paths) <= max(tried):
         longest = max(len(path) for path in paths) - 1
         advice = f"give a --lag of at most {longest}, or run longer segments" if lag else "run longer segments"
@@ -135,7 +139,8 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     stationary = np.stack([fit[1] for fit in fitted[at]])
     connected = float((stationary[0] > 0)[state].mean())
     net_flow = _net(np.stack([fit[2] for fit in fitted[at]]))
-    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow)
+    falls = _falls(tried, [np.array([fit[0][0] for fit in fits]) for fits in fitted])
+    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow, falls)
 
 
 def _deeptime() -> Any:
@@ -146,8 +151,8 @@ def _deeptime() -> Any:
     return markov
 
 
-def _lags(paths: Sequence[np.ndarray]) -> list[int]:
-    """Some lags, up to where half of the transitions are left, and enough parts to draw from."""
+def _lags(paths: Sequence[np.ndarray], group: np.ndarray) -> list[int]:
+    """Some lags, up to where half of the transitions, enough parts to draw from, and anything slower are left."""
     lengths = np.array([len(path) for path in paths])
 
     def pairs(lag: int) -> int:
@@ -159,6 +164,8 @@ def _lags(paths: Sequence[np.ndarray]) -> list[int]:
     longest = 1
     while longest < lengths.max() and enough(longest + 1):
         longest += 1 + longest // 10
+    while longest > 1 and not _fit(_blocks(paths, longest), longest, group)[0][0] > longest:
+        longest //= 2
     return sorted({round(float(each)) for each in np.geomspace(1, longest, LAGS)}) if pairs(1) else []
 
 
@@ -234,6 +241,21 @@ def _net(flow: np.ndarray) -> float:
     between = flow[0].sum() - flow[0].trace()
     share = float(np.abs(net[0]).sum() / between) if between > 0 else 0.0
     return share if sure.any() and share > NET else 0.0
+
+
+def _falls(lags: Sequence[int], scales: Sequence[np.ndarray]) -> tuple[int, int] | None:
+    """(1 + draws,) slowest time scales of each lag, in frames -> two lags, at the later of which it is surely shorter.
+
+    In equilibrium with detailed balance it only rises. One that falls to less than half was seen too seldom.
+    """
+    resolved = [at for at, lag in enumerate(lags) if lag <= OVER * scales[at][0] < np.inf]
+    for early, late in itertools.combinations(resolved, 2):
+        if len(scales[early]) == len(scales[late]):  # the same pieces in each draw
+            change = np.log(scales[late] / scales[early])
+            noise = change[1:][np.isfinite(change[1:])].std()
+            if np.log(0.5) < change[0] < -max(NET, FALLS * noise):
+                return early, late
+    return None
 
 
 def _interval(values: np.ndarray) -> np.ndarray:

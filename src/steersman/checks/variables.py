@@ -6,10 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from steersman.checks.errors import NoTime
 from steersman.stages.out import Out
 from steersman.stages.start import Start
 from steersman.steering import StopRule
+
+CLOCK = 1000.0  # times what a segment takes: its first frame is that far from its start by a clock alone
+COUNTED = "it is to be counted from the segment's start"
 
 
 def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:
@@ -38,9 +43,12 @@ def _never_stored(stored: Iterable[str], described: Iterable[str]) -> str:
 
 
 def _goes_on(stored: Mapping[str, Any], start: Start, first: Mapping[str, Any]) -> str:
-    """Whether the time of a segment that continues another is counted from the prepared start."""
+    """Whether time is counted from anything but the segment's start: from the prepared one, or of a clock."""
+    times = np.asarray(stored["time"][:], np.float64) if "time" in stored else np.zeros(0)
+    if len(times) > 1 and times[0] > CLOCK * np.ptp(times) > 0:
+        return f"; its first frame is at time {times[0]:g}, the others follow within {np.ptp(times):g}: {COUNTED}"
     before = float(start.frame["time"]) if start.frame and "time" in start.frame else 0.0
     began = float(stored["time"][0]) if "time" in stored else 0.0
     if before <= 0 or not math.isclose(began, before + float(first["time"])):
         return ""
-    return f"; its time goes on, {began:g} after {before:g}: it is to be counted from the segment's start"
+    return f"; its time goes on, {began:g} after {before:g}: {COUNTED}"

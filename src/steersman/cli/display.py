@@ -86,7 +86,7 @@ def _progress(state: State, seen: Overview) -> RenderableType:
     metrics = "   ".join(f"[dim]{name}[/] {value:.4g}" for name, value in seen.metrics.items())
     lacking = seen.starting and f"walkers: {seen.starting}"
     alarms = [text for text in (lacking, seen.paused_by and paused(state), *failing(seen)) if text]
-    counts = "   ".join(f"{number} {how}" for how, number in seen.segments.items())
+    counts = "   ".join(f"{number:,} {how}" for how, number in seen.segments.items())
     return Group(
         grid,
         Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}", emoji=False),

@@ -79,4 +79,4 @@ def _caption_shares(history: History) -> str:
 
 def _caption_metric(history: History, name: str) -> str:
     values = history.metrics[name][:, 1]
-    return f"{style.words(name).capitalize()} went from {values[0]:.4g} to {values[-1]:.4g}."
+    return f"The metric {style.words(name)} went from {values[0]:.4g} to {values[-1]:.4g}."

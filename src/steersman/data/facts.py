@@ -18,7 +18,7 @@ def facts(seen: Overview) -> dict[str, str]:
     found = {
         "frames": f"{seen.frames:,} ({simulated(seen)})",
         "wall time": clock(3600 * seen.hours),
-        "segments": ", ".join(f"{number} {how}" for how, number in seen.segments.items()) or "none",
+        "segments": ", ".join(f"{number:,} {how}" for how, number in seen.segments.items()) or "none",
         **({"starts": _chosen(seen)} if seen.starts else {}),
         **({"tasks": ", ".join(f"{n:,} {standing}" for standing, n in seen.tasks.items())} if seen.tasks else {}),
         **({"models": _accepted(seen)} if seen.models else {}),

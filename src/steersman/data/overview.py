@@ -229,7 +229,8 @@ def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> 
     progress, spent_s = state.progress(now), 3600 * state.hours(now)
     parts = tuple(_part(each, progress) for each in (rule.rules if isinstance(rule, AnyOf) else (rule,)))
     share = max(part.share for part in parts)
-    left_s = spent_s * (1 - share) / share if share >= 0.01 and alive and not state.paused else None
+    goes_on = alive and not (state.paused or state.finish)
+    left_s = spent_s * (1 - share) / share if share >= 0.01 and goes_on else None
     return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))
 
 

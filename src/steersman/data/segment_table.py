@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steersman.data.errors import NoFrame
 from steersman.data.slot_time import gone_at
 from steersman.journal import published
 from steersman.journal.errors import NoSuchSegment
@@ -68,12 +69,19 @@ class SegmentTable:
         return str(SegmentName(self.walker[i], self.number[i]))
 
     def find(self, name: str) -> int:
-        """The position of a segment, or of that of a frame (w0.7:3). Raises: NoSuchSegment: the journal knows none."""
+        """The position of a segment, or of that of a frame (w0.7:3).
+
+        Raises: NoSuchSegment: the journal knows none. NoFrame: the segment has others.
+        """
         found = SegmentName.parse(name)
         same = (self.walker == found.walker) & (self.number == found.number) if found else np.zeros(0, bool)
         if not same.any():
             raise NoSuchSegment(name, self.name(len(self) - 1) if len(self) else "none yet")
-        return int(same.argmax())
+        at = int(same.argmax())
+        named, frames = FrameName.parse(name), self.end - self.first
+        if named and 0 < frames[at] <= named.frame:
+            raise NoFrame(name, int(frames.sum()))
+        return at
 
     @property
     def made(self) -> np.ndarray:

@@ -163,7 +163,10 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     """
     kept = np.asarray(values, float)[int(skip * len(values)) :]
     if len(kept) < FEWEST:
-        raise NoAnswerYet(f"{len(values)} rounds are too few", f"{FEWEST} after the first {100 * skip:.0f} % of them")
+        raise NoAnswerYet(
+            f"{len(values)} round{'s are' if len(values) != 1 else ' is'} too few",
+            f"{FEWEST} after the first {100 * skip:.0f} % of them",
+        )
     value, half = float(kept.mean()), half_width(kept)
     if not kept.any():
         return Mean(0.0, 0.0, np.inf)

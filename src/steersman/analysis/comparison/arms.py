@@ -79,7 +79,7 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     restarts to compare with.
 
     Args:
-        policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: what the workflow file says.
+        policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: that of the file.
         vary: parameter, or "workers" -> its values, as text.
     Raises: BadValue, UnknownName: one is no policy, or no number of workers.
     """
@@ -87,7 +87,8 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     draws = workflow.held_out_function or workflow.steering.policy.draws
     pushes = workflow.steering.bias and not policies
     base = [PLAIN] if draws or pushes else [PLAIN, RANDOM]
-    texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or [OWN])]))
+    own = [] if workflow.steering == parse(PLAIN, names) else [OWN]
+    texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or own)]))
     found = []
     for values in itertools.product(*vary.values()):
         varied = dict(zip(vary, values, strict=True))

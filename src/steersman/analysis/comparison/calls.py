@@ -15,7 +15,7 @@ from steersman import steering
 from steersman.analysis.comparison import arms as of
 from steersman.analysis.comparison import campaigns, tuning
 from steersman.analysis.comparison.campaigns import Job, Progress
-from steersman.analysis.comparison.files import alone, write_once, write_variant
+from steersman.analysis.comparison.files import alone, keep_results, write_once, write_variant
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.metric import parse
 from steersman.analysis.comparison.tables import cells, write
@@ -114,6 +114,7 @@ def compare(
         of.check_needs(chosen, loaded, known)
     with alone(folder):
         write_once(folder / "settings.json", json.dumps(settings).encode())
+        keep_results(folder, [arm.label for arm in chosen])
         jobs: dict[of.Arm, dict[int, Job]] = {}
         named: dict[str, tuple[str, StopRule]] = {}
         given = str(file_of_params) if file_of_params else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from steersman.analysis.errors import FolderInUse
@@ -49,6 +50,17 @@ def write_once(file: Path, content: bytes) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.read_bytes() != content:
-        words = f"its {file.name} is of a call with another workflow, budget or settings; take another folder"
+        words = f"its {file.name} is of a call with another workflow, budget or settings; give another --out FOLDER"
         raise BadValue("--out", str(file.parent), words)
     file.write_bytes(content)
+
+
+def keep_results(folder: Path, arms: Sequence[str]) -> None:
+    """Raises: BadValue: the folder holds the results of other arms, which those of these would replace."""
+    try:
+        rows = json.loads((folder / "comparison.json").read_bytes())["rows"]
+    except (OSError, ValueError, KeyError, TypeError):  # none yet, or not whole
+        return
+    if lost := dict.fromkeys(str(row["arm"]) for row in rows if row["arm"] not in arms):
+        words = f"it holds the results of {', '.join(lost)}, which this call would replace; give another --out FOLDER"
+        raise BadValue("--out", str(folder), f"{words}, or compare these, too")

@@ -33,7 +33,8 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
                 times: list[tuple[Any, ...]] = [(at, of.time[i], int(of.reached[i])) for at, of in row.times.items()]
                 for of_level in times or [("", "", "")]:
                     of_seed = seed, row.final[i], *of_level
-                    out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, row.share])
+                    own = runs.own[i] / max(runs.starts[i], 1)
+                    out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, own])
     with style.applied():
         draw(all_runs).savefig(folder / "figure.png")
     return found

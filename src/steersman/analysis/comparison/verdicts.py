@@ -5,6 +5,8 @@ Axes: K seeds, m points of a curve.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,11 +27,17 @@ from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
+from steersman.store import Span, Window
+from steersman.store.names import walker_name
 
 Measures = Mapping[str, Yardstick | HeldOutMetric]
 
 POINTS = 200
 BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
+ONE_RUN = (
+    "unknown: all seeds of plain sampling gave the same frames; does `simulate` draw random numbers with out.seed?"
+)
+FIRST = 2000  # frames of a walker that are compared
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -40,10 +48,11 @@ class Runs:
     Args:
         curves: yardstick -> one Curve for each seed.
         cost: part -> seconds, all seeds together.
-        starts: of all seeds together.
+        starts: of each seed.
         own: of them, those that the arm's policy itself chose.
         trained: seeds in which a model was trained.
         blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
+        first: of each seed, its first segments' frames as hashes.
     """
 
     arm: Arm
@@ -51,15 +60,16 @@ class Runs:
     curves: dict[str, list[Curve]] = field(default_factory=dict)
     cost: Counter[str] = field(default_factory=Counter)
     unit: str = "frames"
-    starts: int = 0
-    own: int = 0
+    starts: list[int] = field(default_factory=list)
+    own: list[int] = field(default_factory=list)
     trained: int = 0
     blind: bool = False
+    first: list[list[str]] = field(default_factory=list)
 
     @property
     def share(self) -> float:
-        """Of the starts that the arm's policy itself chose; NaN where there is no start."""
-        return self.own / self.starts if self.starts else math.nan
+        """Of all seeds' starts that the arm's policy itself chose; NaN where there is no start."""
+        return sum(self.own) / total if (total := sum(self.starts)) else math.nan
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,7 @@ class Row:
         times: level -> when each seed reached it.
         sooner: level -> how many times sooner than plain.
         more: final value minus plain's.
+        one_run: the seeds make no difference to plain's frames.
     """
 
     arm: Arm
@@ -85,6 +96,7 @@ class Row:
     sooner: Mapping[float, Interval]
     more: Interval
     blind: bool = False
+    one_run: bool = False
 
     @property
     def verdict(self) -> str:
@@ -95,6 +107,8 @@ class Row:
             return f"unknown: {self.yardstick} has no value in {unknown} of {2 * len(self.final)} campaigns"
         if self.share == 0:
             return CHOSE_NONE
+        if self.one_run:
+            return ONE_RUN
         if self.blind:
             return BLIND
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
@@ -147,13 +161,25 @@ def collect(
             runs.curves.setdefault(name, []).append(curve)
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
-        runs.starts += history.state.chosen.total()
+        runs.starts.append(history.state.chosen.total())
         steering = steering_of(arm, workflow)
         runs.trained += any(model.fit for model in history.state.models)
-        runs.own += steering.own(history.state.chosen)
+        runs.own.append(steering.own(history.state.chosen))
         runs.blind |= history.state.blind and not steering.policy.draws
+        runs.first.append(_first(history))
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
+
+
+def _first(history: History) -> list[str]:
+    """Hashes of the first segments of the first walker that has any, up to so many frames."""
+    walker = next((walker for walker in history.state.walkers.values() if walker.frames and walker.segments), None)
+    hashes = []
+    for segment in itertools.takewhile(lambda each: (each.end or FIRST) < FIRST, walker.segments if walker else ()):
+        window = Window(history.directory.frames, [Span(walker_name(segment.walker), segment.first, segment.end or 0)])
+        each = (np.ascontiguousarray(window[name]).tobytes() for name in sorted(window))
+        hashes.append(hashlib.sha256(b"".join(each)).hexdigest())
+    return hashes
 
 
 def _cost(history: History) -> dict[str, float]:
@@ -206,6 +232,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     return Row(
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in times}, difference(base, mine), runs.blind,
+        len(plain.first) > 1 and {len(set(each)) for each in zip(*plain.first, strict=False)} == {1},
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
     for name, values in list(history.metrics.items())[:MOST_NAMED]:
         yield _rise(name, values, found.now, state, alive=found.alive)
     if found.alive:
-        yield _slots(found.doing)
+        yield _slots(found.doing) if found.doing or not found.segments else "All workers have gone; the run is ending."
     if failed := found.segments.get("failed"):
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
         yield f"{count(failed, 'segment')} failed, {times:,} of them with: {cause:.120}"
@@ -88,7 +88,7 @@ def walkers(watched: Watched) -> bytes:
     times = {
         "hired": [each.started for each in every],
         "came": [came.get(each.number, 0.0) for each in every],
-        "gone": [each.gone or 0.0 for each in every],
+        "gone": [watched.history.gone(each.number) if each.gone else 0.0 for each in every],
     }
     columns = {
         name: np.where(np.array(values) > 0, np.array(values) - began, 0).astype(np.float32)
@@ -143,7 +143,7 @@ def _model(found: Overview) -> str:
         refused = sum(model.accepted is False for model in found.models)
         return (
             f"Model {found.model} is in use"
-            + (f"; {refused} {'were' if refused > 1 else 'was'} not good enough" if refused else "")
+            + (f"; {refused} other{'s were' if refused > 1 else ' was'} not good enough" if refused else "")
             + f"{scores_of(found)}."
         )
     return f"No model was good enough{' yet' if found.alive else ''}."
