@@ -60,7 +60,8 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
     column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
     words = [over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
     column[-1].set_xlabel(history.clock.progress_scale.label)
-    return figure, " ".join(["Dots are sampled frames.", *words])
+    dots, frames = len(column[0].collections[0].get_offsets()), history.state.frames
+    return figure, " ".join([f"Dots are {'' if dots >= frames else f'{dots:,} of {frames:,} '}frames.", *words])
 
 
 def is_contact_map(variable: StoredVariable) -> bool:
@@ -129,7 +130,7 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=(span := _span(values)))
     if beyond := int(((values < span[0]) | (values > span[1])).sum()):
         ends = f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
-        said += f" {beyond:,} of {len(values):,} dots lie beyond the axis: all lie in {ends}."
+        said += f" {beyond:,} of {len(values):,} dots lie beyond the axis: they reach from {ends}."
     if (values % 1 == 0).all():
         axes.locator_params(axis="y", integer=True)
     return said

@@ -93,7 +93,8 @@ def _score(state: State) -> dict[str, Any]:
 
 def _steer(state: State) -> dict[str, Any]:
     waiting = state.waiting_starts
-    return _stage("steer", f"{waiting:,} starts wait" if waiting else "", {"starts": f"{state.chosen.total():,}"}, {})
+    how = "were not begun" if state.end else "wait"
+    return _stage("steer", f"{waiting:,} starts {how}" if waiting else "", {"starts": f"{state.chosen.total():,}"}, {})
 
 
 def _stage(name: str, now: str, counts: dict[str, str], jobs: dict[str, int]) -> dict[str, Any]:

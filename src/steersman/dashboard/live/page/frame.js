@@ -83,7 +83,12 @@ export class FrameView {
       ...found.refused
         .slice(0, 4)
         .map((each) => ["passed over", `${each.frame ? `frame ${each.frame.name}` : "a new member"}: ${each.reason}`]),
-      ["ancestors", deep ? `${deep}: ${[...before].slice(-4).join(" → ")} → ${found.segment}` : "none"],
+      [
+        "ancestors",
+        deep
+          ? `${deep}: ${before.size > 4 ? "… → " : ""}${[...before].slice(-4).join(" → ")} → ${found.segment}`
+          : "none",
+      ],
       ...(found.stopped_by ? [["stopped by", `${found.stopped_by.by}: ${found.stopped_by.reason}`]] : []),
       ...(found.cause ? [["failed", found.cause]] : []),
     ];
