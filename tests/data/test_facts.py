@@ -19,7 +19,7 @@ from steersman.dashboard import tables
 from steersman.dashboard.live import overview, prometheus
 from steersman.dashboard.live.gallery import line
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import facts
+from steersman.data.facts import digits, facts, percent
 from steersman.data.history import History
 from steersman.data.listing import listed
 from steersman.data.why import why
@@ -166,3 +166,16 @@ def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:
     assert why(history, "w0.2")["parent"]["name"] == "w0.1:7"
     assert overview._decision(history.state, history.start(2))["origin"] == "from w0.1:7"
     assert "w7" in history.state.origin(history.start(3)), "of which the journal knows nothing more"
+
+
+def test_numbers_are_told_apart_and_what_is_there_is_not_none() -> None:
+    numbers = [
+        (-1.0602, -1.0623, -1.0578),
+        (136.2, 132.4, 139.1),
+        (1.25, 1.25),
+        (0.2, 0.1, float("inf")),
+        (float("nan"),),
+    ]
+    assert [digits(*each) for each in numbers] == [4, 3, 3, 3, 3]
+    shares = [0.0, 0.001, 0.005, 0.62, 0.999, 1.0]
+    assert [percent(share) for share in shares] == ["0 %", "<1 %", "<1 %", "62 %", ">99 %", "100 %"]

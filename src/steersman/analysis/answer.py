@@ -12,7 +12,7 @@ from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
-from steersman.data.facts import count, percent
+from steersman.data.facts import count, digits, percent
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
@@ -207,7 +207,8 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
     value, low, high = each
     if not np.isfinite(value):
         return unknown
-    return f"{value:.3g} ({low:.3g} {'or more' if np.isinf(high) else f'to {high:.3g}'}){unit}"
+    n = digits(*each)
+    return f"{value:.{n}g} ({low:.{n}g} {'or more' if np.isinf(high) else f'to {high:.{n}g}'}){unit}"
 
 
 def _unit(unit: str) -> str:

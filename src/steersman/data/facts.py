@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from textwrap import shorten
 
 from steersman.data.clock import simulated_scale
@@ -47,7 +48,14 @@ def facts(seen: Overview) -> dict[str, str]:
 
 def percent(share: float) -> str:
     """`62 %`; what is there at all is never 0 %, and 100 % is all."""
-    return "<1 %" if 0 < share < 0.005 else ">99 %" if 0.995 < share < 1 else f"{100 * share:.0f} %"
+    return "<1 %" if 0 < share <= 0.005 else ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+def digits(*values: float) -> int:
+    """How many significant digits tell numbers apart, 3 at least."""
+    finite = [value for value in values if math.isfinite(value)]
+    spread = max(finite) - min(finite) if finite else 0.0
+    return min(max(3, math.ceil(math.log10(max(map(abs, finite)) / spread)) + 1), 9) if spread else 3
 
 
 def count(number: int, what: str) -> str:

@@ -15,7 +15,7 @@ from steersman.analysis.comparison.statistics import Interval, median_time
 from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
 from steersman.analysis.page import plain
 from steersman.dashboard import style
-from steersman.data.facts import percent
+from steersman.data.facts import digits, percent
 
 MEDIAN_TIME = "A median time: half of the seeds had got there (Kaplan-Meier; runs that ended before that count, too)."
 
@@ -60,7 +60,8 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
 def cells(row: Row) -> tuple[str, str, str, str]:
     """The arm, median and range of its final values, the share of starts that its policy itself chose, the verdict."""
     low, middle, high = np.quantile(row.final, [0, 0.5, 1])
-    return row.arm.marked, f"{middle:.3g} ({low:.3g} to {high:.3g})", percent(row.share), row.verdict
+    n = digits(low, middle, high)
+    return row.arm.marked, f"{middle:.{n}g} ({low:.{n}g} to {high:.{n}g})", percent(row.share), row.verdict
 
 
 def _reached(row: Row, level: float) -> str:
