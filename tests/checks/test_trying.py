@@ -518,3 +518,19 @@ def simulate(p, start, out):
 """
     )
     assert ("first frame is at time" in steps(source)["simulate"].found) == said
+
+
+def test_a_training_gets_segments_as_long_as_it_takes(write: WriteMine) -> None:
+    """Those of a run end where they do: 40 frames have pairs that are 30 apart, and 25 have none."""
+    source = write(
+        simulate="""
+@wf.simulate
+def simulate(p, start, out):
+    for x in np.random.default_rng(out.seed).normal(size=(40, 2)).cumsum(0): out.append(x=x)
+""",
+        train="""
+@wf.train(when=every(frames=100))
+def fit(p, frames, last): return models.TICA.fit(frames["x"], frames.lagged(30), latent=1)
+""",
+    )
+    assert steps(source)["train"].ok

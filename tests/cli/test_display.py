@@ -17,7 +17,7 @@ from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
 from steersman.data import why
 from steersman.data.facts import facts
-from steersman.data.overview import Overview, overview
+from steersman.data.overview import Overview, _left_s, overview
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
@@ -42,7 +42,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget
+from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget, protocols, reached
 from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
 from steersman.worker.training import profile
 
@@ -141,6 +141,21 @@ def test_no_time_is_left_while_a_run_is_paused_and_nobody_pauses_one_that_has_en
     state.apply(End(t=6.0, outcome="interrupted", reason="a key"))
     assert seen(state, now, rule).paused_by is None
     assert "PAUSED" not in line(seen(state, now, rule))
+
+
+def test_a_pause_slows_no_rate_and_spends_hours(state: State) -> None:
+    """Of 60 s, 40 were a pause: 20 s brought 40 of 100 frames, so the others take 30 s."""
+    for t, verb in ((10.0, "pause"), (50.0, "continue")):
+        state.apply(Tell(t=t, id=verb, who="me", verb=verb, text=verb))
+    assert state.paused_hours == pytest.approx(40 / 3600)
+    progress = protocols.Progress(frames=40, hours=60 / 3600)
+    for rule, left_s in (
+        (budget(frames=100), 30),
+        (budget(hours=100 / 3600), 40),
+        (budget(frames=100, hours=80 / 3600), 20),
+    ):
+        assert _left_s((rule,), progress, state.paused_hours) == pytest.approx(left_s)
+    assert _left_s((reached("x", 1.0),), progress, 0.0) is None
 
 
 def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:

@@ -23,11 +23,12 @@ import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
 from steersman.checks.errors import NoFrames
+from steersman.models.errors import UnusableData
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
-from steersman.stages.out import Out
+from steersman.stages.out import MOST_FRAMES, Out
 from steersman.stages.params import Params
 from steersman.stages.segment import Enough
 from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
@@ -41,6 +42,7 @@ from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
 
 SEED = 1
+MANY = 20  # times the frames of a segment that is tried
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
@@ -152,6 +154,7 @@ class _Trial:
         self._scores = _scores(0, {}, 0)
         self._candidate: Candidate | None = None
         self._bias: Bias | None = None
+        self._most = MOST_FRAMES  # of a segment
         self._unread = False  # a segment that had no state did not look at its frame
         self._rng = np.random.default_rng(SEED)
 
@@ -173,7 +176,7 @@ class _Trial:
         if workflow.training:
             if workflow.scoring and workflow.scoring.early:
                 yield _Stage("score, before there is a model", self._score, workflow.scoring.function, needed=False)
-            yield _Stage("train", lambda: self._train(None), workflow.training.function)
+            yield _Stage("train", self._train_first, workflow.training.function)
         yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
         if workflow.training:
             yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
@@ -222,7 +225,7 @@ class _Trial:
         return self._simulate()
 
     def _simulate(self) -> str:
-        out = Out(SEED, after=self._out, variables=self._simulation.variables)
+        out = Out(SEED, frames=self._most, after=self._out, variables=self._simulation.variables)
         prepared, random = pickle.dumps(self._prepared), random_numbers.states()
         try:
             for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
@@ -290,6 +293,15 @@ class _Trial:
     def _frames(self) -> Window:
         assert self._out is not None
         return self._out.stored
+
+    def _train_first(self) -> str:
+        """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""
+        try:
+            return self._train(None)
+        except UnusableData:
+            self._most, self._out = MANY * MOST_FRAMES, None
+            self._simulate()
+            return self._train(None)
 
     def _train(self, last: Any) -> str:
         stage, scoring = self._workflow.training, self._workflow.scoring

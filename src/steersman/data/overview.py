@@ -6,7 +6,8 @@ docs/data.md says what each value means; `as_plain` gives them for JSON.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,19 @@ def _training(state: State) -> str:
 def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Budget:
     if rule is None:
         return Budget()
-    progress, spent_s = state.progress(now), 3600 * state.hours(now)
-    parts = tuple(_part(each, progress) for each in (rule.rules if isinstance(rule, AnyOf) else (rule,)))
-    share = max(part.share for part in parts)
+    rules, progress = rule.rules if isinstance(rule, AnyOf) else (rule,), state.progress(now)
+    parts = tuple(_part(each, progress) for each in rules)
     goes_on = alive and not (state.paused or state.finish)
-    left_s = spent_s * (1 - share) / share if share >= 0.01 and goes_on else None
-    return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))
+    left_s = _left_s(rules, progress, state.paused_hours) if goes_on else None
+    return Budget(str(rule), max(part.share for part in parts), left_s, parts, isinstance(rule, Limits))
+
+
+def _left_s(rules: Sequence[StopRule], progress: Progress, paused_hours: float) -> float | None:
+    """At the rate so far, of work while it was not paused; a budget of hours is spent by pauses, too."""
+    by_work = progress.hours - paused_hours, replace(progress, hours=0.0, gpu_hours=0.0)
+    by_time = progress.hours, replace(progress, frames=0, simulated_s=0.0)
+    each = [(hours, max(_part(rule, spent).share for rule in rules)) for hours, spent in (by_work, by_time)]
+    return min((3600 * hours * (1 - share) / share for hours, share in each if share >= 0.01), default=None)
 
 
 def _part(rule: StopRule, progress: Progress) -> Part:

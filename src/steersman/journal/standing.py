@@ -74,6 +74,7 @@ class Standing:
         self.last_cause = ""
         self.stopping: dict[str, Record] = {}  # segments that are to end, and who wants it
         self.paused: records.Tell | None = None  # who paused the run
+        self.paused_hours = self._paused_at = 0.0  # wall time of pauses that are over; when the last one began
         self.pins: list[records.Tell] = []  # frames that people want started from next
         self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
         self.well_before = 0  # segments that had ended well when they last did
@@ -209,6 +210,11 @@ class Standing:
         last = max(self.now, now) if self.end is None else self.now
         ends = [*(session.after or session.t for session in self.sessions[1:]), last]
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
+
+    def _pause(self, record: records.Tell) -> None:
+        hours = self.hours(record.t)
+        self.paused_hours += hours - self._paused_at if self.paused else 0.0
+        self.paused, self._paused_at = record if record.verb == "pause" else None, hours
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)

@@ -329,7 +329,7 @@ class State(Standing):
         """A person said a word: who, when and what stand in the record."""
         match record.verb:
             case "pause" | "continue":
-                self.paused = record if record.verb == "pause" else None
+                self._pause(record)
             case "stop":
                 self._stop(record)
             case "pin":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,10 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
             f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steered, "Opes": Opes}
         )
     except NameError as error:
+        if not re.search(rf"\b{error.name}\s*\(", text):
+            raise BadValue(
+                "--policy", text, f'{error.name} is no policy; a score stands in quotes: "{error.name}"'
+            ) from None
         is_rule = f"prune={error.name}" in text.replace(" ", "")
         what, valid = ("prune rule", rules) if is_rule else ("policy", policies)
         raise UnknownName(what, str(error.name), valid) from None
