@@ -4,7 +4,7 @@ import pytest
 
 from steersman.steering import Novelty, Policy, Random, Redundant, Steering, Turns
 from steersman.steering.expression import parse
-from steersman.system.errors import BadInput, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 
 class Mine(Policy):
@@ -45,3 +45,10 @@ def test_a_name_that_is_none_is_told_those_that_could_stand_there() -> None:
     with pytest.raises(UnknownName) as told:
         parse('Novelty("z"), prune=Redundunt("z")', NAMES)
     assert told.value.valid == ("Hopeless", "Redundant")
+
+
+def test_a_score_without_quotes_is_no_policy_of_another_name() -> None:
+    with pytest.raises(BadValue):
+        parse("Novelty(z), explore=0.2")
+    with pytest.raises(UnknownName):
+        parse("Novelti('z')")
