@@ -23,7 +23,6 @@ import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
 from steersman.checks.errors import NoFrames
-from steersman.models.errors import UnusableData
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
@@ -298,7 +297,7 @@ class _Trial:
         """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""
         try:
             return self._train(None)
-        except UnusableData:
+        except ValueError:
             self._most, self._out = MANY * MOST_FRAMES, None
             self._simulate()
             return self._train(None)
