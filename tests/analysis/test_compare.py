@@ -17,7 +17,7 @@ from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.comparison.files import write_variant
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.tables import table, write
-from steersman.analysis.comparison.verdicts import Runs, collect, rows
+from steersman.analysis.comparison.verdicts import ONE_RUN, Runs, collect, rows
 from steersman.analysis.errors import CampaignFailed, UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
@@ -148,11 +148,11 @@ def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> N
 
 def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflow, tmp_path: Path) -> None:
     def of(arm: Arm) -> Runs:
-        found = collect(arm, {0: Path(job.run), 1: Path(job.run)}, wells)
-        found.first.clear()  # or it is seen to be one run
-        return found
+        return collect(arm, {0: Path(job.run), 1: Path(job.run)}, wells)
 
     plain, same = of(Arm(PLAIN)), of(Arm("Random()"))
+    assert {row.verdict for row in rows(plain, same, wells.yardsticks)} == {ONE_RUN}, "the same frames twice"
+    plain.first.clear()
     found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells.yardsticks)]
     assert [row.verdict for row, _ in found[2:]] == ["no difference shown, by only 2 seeds"] * 2
     written = write(tmp_path, [plain, same], found)

@@ -37,7 +37,7 @@ from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Pol
 from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, Window
 from steersman.system import random_numbers
-from steersman.system.errors import UnknownName, told
+from steersman.system.errors import BadInput, UnknownName, told
 from steersman.worker import torch_defaults, training
 
 SEED = 1
@@ -297,6 +297,8 @@ class _Trial:
         """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""
         try:
             return self._train(None)
+        except BadInput:
+            raise
         except ValueError:
             self._most, self._out = MANY * MOST_FRAMES, None
             self._simulate()

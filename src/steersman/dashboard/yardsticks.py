@@ -24,7 +24,4 @@ def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, 
         axes.plot(curve.spent / (scale.divisor if timed else 1), curve.value, color=style.BLUE)
         axes.set(xlabel=scale.label if timed else "frames", ylabel=style.words(name))
     last = ", ".join(f"{style.words(name)} {curve.value[-1]:.4g}" for name, curve in curves.items())
-    return (
-        figure,
-        f"Latest values: {last}. These are functions of stored frames alone and can be compared between runs.",
-    )
+    return figure, f"Latest values: {last}. These are functions of stored frames alone, to be compared between runs."

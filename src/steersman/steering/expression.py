@@ -30,7 +30,7 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
             f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steered, "Opes": Opes}
         )
     except NameError as error:
-        if not re.search(rf"\b{error.name}\s*\(", text):
+        if str(error.name).islower() and not re.search(rf"\b{error.name}\s*\(", text):  # policies begin with a capital
             raise BadValue(
                 "--policy", text, f'{error.name} is no policy; a score stands in quotes: "{error.name}"'
             ) from None

@@ -28,7 +28,6 @@ from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 from steersman.store import Span, Window
-from steersman.store.names import walker_name
 
 Measures = Mapping[str, Yardstick | HeldOutMetric]
 
@@ -37,7 +36,7 @@ BLIND = "it measures nothing: no segment looked at start.frame or left a state, 
 ONE_RUN = (
     "unknown: all seeds of plain sampling gave the same frames; does `simulate` draw random numbers with out.seed?"
 )
-FIRST = 2000  # frames of a walker that are compared
+FIRST, FIRST_BYTES = 2000, 2**25  # of a walker's frames are compared, to see whether seeds make a difference
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -52,7 +51,7 @@ class Runs:
         own: of them, those that the arm's policy itself chose.
         trained: seeds in which a model was trained.
         blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
-        first: of each seed, its first segments' frames as hashes.
+        first: of each seed of plain sampling, its first frames as hashes.
     """
 
     arm: Arm
@@ -166,20 +165,26 @@ def collect(
         runs.trained += any(model.fit for model in history.state.models)
         runs.own.append(steering.own(history.state.chosen))
         runs.blind |= history.state.blind and not steering.policy.draws
-        runs.first.append(_first(history))
+        if arm.plain:
+            runs.first.append(_first(history))
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
 
 def _first(history: History) -> list[str]:
-    """Hashes of the first segments of the first walker that has any, up to so many frames."""
+    """Hashes of the first frames of the first walker that has any, in ended segments: not many, nor much memory."""
+    frames = history.directory.frames
     walker = next((walker for walker in history.state.walkers.values() if walker.frames and walker.segments), None)
-    hashes = []
-    for segment in itertools.takewhile(lambda each: (each.end or FIRST) < FIRST, walker.segments if walker else ()):
-        window = Window(history.directory.frames, [Span(walker_name(segment.walker), segment.first, segment.end or 0)])
-        each = (np.ascontiguousarray(window[name]).tobytes() for name in sorted(window))
-        hashes.append(hashlib.sha256(b"".join(each)).hexdigest())
-    return hashes
+    if walker is None:
+        return []
+    most = min(FIRST, FIRST_BYTES // sum(each.like.nbytes for each in frames.stored(walker.name).values()) + 1)
+    ended = itertools.takewhile(lambda each: each.end is not None and each.first < most, walker.segments)
+    spans = [Span(walker.name, each.first, min(each.end or 0, most)) for each in ended]
+    if not any(span.rows for span in spans):
+        return []
+    window = Window(frames, spans)
+    columns = [window[name] for name in sorted(window)]
+    return [hashlib.sha256(b"".join(row.tobytes() for row in rows)).hexdigest() for rows in zip(*columns, strict=True)]
 
 
 def _cost(history: History) -> dict[str, float]:
