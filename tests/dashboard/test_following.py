@@ -15,10 +15,10 @@ from steersman.data.history import History
 from steersman.journal import file
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import End, Metrics, Note, Session
+from steersman.journal.records import Began, End, Hired, Metrics, Note, Session, Start
 from steersman.journal.run_directory import RunDirectory
 from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
-from tests.dashboard.serving import TOKENS, serving
+from tests.dashboard.serving import TOKENS, serving, unpacked
 
 
 def test_a_run_is_ready_once_viewers_can_be_answered(made: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +69,26 @@ def test_the_first_look_after_a_pause_is_at_the_run_as_it_is_now(
             assert now["change"] > before["change"]
         assert now["status"] == "budget"
     journal.close()
+
+
+def test_the_page_s_times_are_those_of_the_run_s_wall_time(finished: RunDirectory) -> None:
+    """Of a run that went on a day later, too: the last segment began when its sessions had lasted so long."""
+    state = History(finished).state
+    moments = iter([state.now + 86_400.0 + after for after in (0, 0, 1, 7, 7)])
+    journal, walker = Journal(finished.journal, clock=lambda: next(moments)), len(state.walkers)
+    for record in (
+        Session(host="here", pid=1, after=state.now), Hired(walker=walker, slot=0), Start(start=1000, seed=1),
+        Began(walker=walker, segment=0, start=1000, first_row=0),
+    ):  # fmt: skip
+        journal.append(record)
+    journal.close()
+    with serving(finished) as served:
+        _, segments = unpacked(served.ask("/run/fold-0001/segments").body)
+        _, walkers = unpacked(served.ask("/run/fold-0001/walkers").body)
+        now = 3600 * served.ask("/run/fold-0001/state").values["hours"]
+    assert max(segments["began"]) == pytest.approx(3600 * state.hours(state.now) + 7, abs=0.01)
+    assert max(walkers["hired"]) == pytest.approx(3600 * state.hours(state.now) + 1, abs=0.01)
+    assert max(segments["began"]) <= now + 0.05
 
 
 def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: RunDirectory, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_tables_say_what_the_journal_says(opened: steersman.Run) -> None:
     assert decisions["refused"].tolist() == [1] * len(STORY)
     models = opened.models
     assert models.loc[1, ["accepted", "loss", "frames"]].tolist() == [True, 2.0, 12]
-    assert opened.metrics["coverage"].tolist() == [5.0]
+    assert opened.metrics[["coverage", "scored"]].values.tolist() == [[5.0, opened.state["scored"]]]
     assert opened.failures[["what", "name", "cause", "text"]].values.tolist() == [
         ["segment", "w0.2", "NaN", "Traceback: NaN"]
     ]

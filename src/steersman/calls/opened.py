@@ -81,7 +81,7 @@ class Run:
 
     @property
     def metrics(self) -> pandas.DataFrame:
-        """Metrics by time: elapsed_s, simulated, and a column for each metric."""
+        """Metrics by time: elapsed_s, simulated, scored, and a column for each metric."""
         return tables.metrics(self._history)
 
     @property

@@ -32,11 +32,28 @@ class Scale:
         return f"{shown:,.0f} {self.unit}".strip() if abs(shown) >= 1000 else f"{shown:.4g} {self.unit}".strip()
 
 
-class Clock:
-    """Says how far a run had come at a moment; a segment simulates evenly while it runs.
+class WallTime:
+    """Wall time of a run, without the pauses between its sessions.
 
     Args:
         sessions: when each session began and when the one before it ended, in seconds since 1970.
+    """
+
+    def __init__(self, sessions: Sequence[tuple[float, float]]) -> None:
+        self._begins = np.array([begin for begin, _ in sessions])
+        self._pauses = np.cumsum([begin - after for begin, after in sessions])
+
+    def elapsed(self, moment: ArrayLike) -> np.ndarray:
+        """Seconds from the beginning of the run to moments in seconds since 1970."""
+        at = np.maximum(np.searchsorted(self._begins, moment, side="right") - 1, 0)
+        return np.asarray(np.asarray(moment, dtype=float) - self._begins[0] - self._pauses[at])
+
+
+class Clock(WallTime):
+    """Says how far a run had come at a moment; a segment simulates evenly while it runs.
+
+    Args:
+        sessions: see `WallTime`.
         began, ended: (n,), when each segment did.
         simulated: (n,), what each of them simulated, in `unit`.
     """
@@ -49,10 +66,9 @@ class Clock:
         simulated: np.ndarray,
         unit: str,
     ) -> None:
-        begins = np.array([begin for begin, _ in sessions])
-        self._begins, self._pauses = begins, np.cumsum([begin - after for begin, after in sessions])
-        first = began - begins[0]
-        last = np.maximum(ended - begins[0], first + SHORTEST_S)
+        super().__init__(sessions)
+        first = began - self._begins[0]
+        last = np.maximum(ended - self._begins[0], first + SHORTEST_S)
         moments, faster = np.concatenate([[0.0], first, last]), simulated / (last - first)
         order = np.argsort(moments, kind="stable")
         self._moments = moments[order]  # between two of them the run simulates evenly
@@ -60,13 +76,8 @@ class Clock:
         rising = np.cumsum(np.concatenate([[0.0], pace[:-1] * np.diff(self._moments)]))
         largest = int(np.log10(max(rising[-1], SMALLEST)))
         self._simulated = np.round(rising, DIGITS - largest)  # else 199.9999999999968
-        self.wall = wall_scale(float(self.elapsed(begins[0] + self._moments[-1])))
+        self.wall = wall_scale(float(self.elapsed(self._begins[0] + self._moments[-1])))
         self.simulated_scale = simulated_scale(float(self._simulated[-1]), unit)
-
-    def elapsed(self, moment: ArrayLike) -> np.ndarray:
-        """Wall seconds from the beginning of the run, without the time between sessions."""
-        at = np.maximum(np.searchsorted(self._begins, moment, side="right") - 1, 0)
-        return np.asarray(np.asarray(moment, dtype=float) - self._begins[0] - self._pauses[at])
 
     def simulated(self, moment: ArrayLike) -> np.ndarray:
         """Simulated time of all walkers together, in the run's unit."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.data.clock import Clock
+from steersman.data.clock import Clock, WallTime
 from steersman.data.overview import Overview, overview
 from steersman.data.segment_table import SegmentTable, tabulate
 from steersman.data.slot_time import gone_at
@@ -155,10 +155,18 @@ class History:
     @property
     def clock(self) -> Clock:
         """Says how far the run had come at a moment."""
-        began = self.state.run.t or self.state.now
-        sessions = [(each.t, each.after or each.t) for each in self.state.sessions] or [(began, began)]
         segments = self.segments
-        return Clock(sessions, segments.began, segments.ended, segments.simulated, self.state.time_unit)
+        return Clock(self._sessions, segments.began, segments.ended, segments.simulated, self.state.time_unit)
+
+    @property
+    def wall_time(self) -> WallTime:
+        return WallTime(self._sessions)
+
+    @property
+    def _sessions(self) -> list[tuple[float, float]]:
+        """When each session began and when the one before it ended."""
+        began = self.state.run.t or self.state.now
+        return [(each.t, each.after or each.t) for each in self.state.sessions] or [(began, began)]
 
     def gone(self, walker: int) -> float:
         """When a walker left or was lost, or else when the run ended."""

@@ -38,11 +38,17 @@ def state(history: History) -> pandas.Series:
 
 
 def metrics(history: History) -> pandas.DataFrame:
-    """Metrics by time, with `elapsed_s` of the run (without the pauses between sessions) and `simulated`."""
+    """Metrics by time, with `elapsed_s` of the run (without the pauses between sessions), `simulated` by then, and
+    `scored`: how many scored frames they are of, fewer than were made by then."""
     series = {name: pandas.Series(of[:, 1], of[:, 0]) for name, of in history.metrics.items()}
     moments = np.unique(np.concatenate([of.index for of in series.values()])) if series else np.zeros(0)
     along = {"elapsed_s": history.clock.elapsed(moments), "simulated": history.clock.simulated(moments)}
-    found = pandas.DataFrame(along, index=moments)
+    scored = {
+        moment: frames
+        for name, of in series.items()
+        for moment, frames in zip(of.index, history.state.measured_at[name], strict=True)
+    }
+    found = pandas.DataFrame({**along, "scored": [scored[moment] for moment in moments]}, index=moments)
     for name, of in series.items():
         found[name] = of[~of.index.duplicated(keep="last")].reindex(moments)
     return _described(found.set_index(_utc(moments, "time")), history, elapsed_s="s", simulated=None)

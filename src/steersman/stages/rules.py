@@ -14,7 +14,7 @@ from steersman.system.calls import called
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-TAKEN = ("time", "elapsed_s", "simulated")  # columns of `run.metrics`
+TAKEN = ("time", "elapsed_s", "simulated", "scored")  # columns of `run.metrics`
 NOT_PLAIN = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
 EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
 

@@ -62,6 +62,8 @@ def coloured(
     c, names, title = colours(watched, colour, at)
     finite = c[np.isfinite(c)]
     least, most = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if colour == "time":
+        least = min(least, 0.0)  # a frame's moment is interpolated: no label shows the first one's
     low, high = (least, most) if colour == "time" or not len(finite) else np.percentile(finite, [0.5, 99.5]).tolist()
     meta = {
         "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": len(cloud),

@@ -78,12 +78,12 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
 
 
 def walkers(watched: Watched) -> bytes:
-    """When the walker of each slot was asked for, came and went (0: not yet), packed; seconds since the run began.
+    """When the walker of each slot was asked for, came and went (0: not yet), packed; seconds of `WallTime`.
 
     `meta` has the trainings: version, begin, end (null: it goes on) and whether the model is used.
     """
     state = watched.history.state
-    began, every = state.run.t or state.now, list(state.walkers.values())
+    elapsed, every = watched.history.wall_time.elapsed, list(state.walkers.values())
     came = watched.came()
     times = {
         "hired": [each.started for each in every],
@@ -91,11 +91,10 @@ def walkers(watched: Watched) -> bytes:
         "gone": [watched.history.gone(each.number) if each.gone else 0.0 for each in every],
     }
     columns = {
-        name: np.where(np.array(values) > 0, np.array(values) - began, 0).astype(np.float32)
-        for name, values in times.items()
+        name: np.where(np.array(values) > 0, elapsed(values), 0).astype(np.float32) for name, values in times.items()
     }
     trainings = [
-        [model.version, model.at - began, model.fit.t - began if model.fit else None, model.accepted]
+        [model.version, float(elapsed(model.at)), float(elapsed(model.fit.t)) if model.fit else None, model.accepted]
         for model in state.models
     ]
     return packed({"trainings": trainings}, slot=np.array([each.slot for each in every], np.int32), **columns)

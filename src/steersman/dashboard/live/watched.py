@@ -219,21 +219,21 @@ LOADING = threading.Lock()  # a workflow file is imported under one name
 
 
 def columns_of(history: History) -> dict[str, np.ndarray]:
-    """What the page keeps of every segment: times in seconds since the run began, 0 for an end that is not there."""
+    """What the page keeps of every segment: times in seconds of `WallTime`, 0 for an end that is not there."""
     table, starts = history.segments, history.starts
     known = (table.start >= 0) & (table.start < len(starts))
     chosen = starts["policy"][np.where(known, table.start, 0)] if len(starts) else np.zeros(len(table), np.int64)
     how = np.zeros(len(table), np.uint8)
     for code, word in enumerate(HOW):
         how[table.how == word] = code
-    began = history.state.run.t or history.state.now
+    elapsed = history.wall_time.elapsed
     running = how == HOW.index("running")
     return {
         "walker": table.walker.astype(np.int32),
         "number": table.number.astype(np.int32),
         "slot": table.slot.astype(np.int32),
-        "began": (table.began - began).astype(np.float32),
-        "ended": np.where(running, 0.0, table.ended - began).astype(np.float32),
+        "began": elapsed(table.began).astype(np.float32),
+        "ended": np.where(running, 0.0, elapsed(table.ended)).astype(np.float32),
         "how": how,
         "policy": np.where(known, chosen, 255).astype(np.uint8),
         "model": np.minimum(table.model, 65535).astype(np.uint16),

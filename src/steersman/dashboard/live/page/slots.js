@@ -129,7 +129,7 @@ export class Slots {
           )
         : null,
     );
-    this.now = state.now - state.began;
+    this.now = 3600 * state.hours; // as the segments' times: without the time between sessions
   }
 
   async update() {
@@ -265,7 +265,7 @@ export class Slots {
       g.stroke();
       g.fillText(tickText(t), x, H - BOTTOM * r + 6 * r);
     }
-    g.fillText(`wall time since the run began (${unit[1]})`, left + width / 2, H - 15 * r);
+    g.fillText(`wall time (${unit[1]})`, left + width / 2, H - 15 * r);
     this.shown = { left, top, width, height, t0, t1, kx, row, rows };
     this.canvas.dataset.segments = n;
     this._legend();
