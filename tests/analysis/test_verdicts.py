@@ -218,6 +218,16 @@ def test_seeds_that_gave_one_run_say_nothing() -> None:
         assert (row.verdict == ONE_RUN) is one_run
 
 
+@pytest.mark.parametrize("own", [[0, 5, 5, 5], [0, 0, 5, 5], [5, 5, 5, 5]], ids=str)
+def test_seeds_that_a_policy_did_not_steer_are_told(own: list[int]) -> None:
+    plain, other = runs(PLAIN, [np.full(100, 4.0)] * 4), runs("Random()", [np.full(100, 6.0)] * 4)
+    (row,) = rows(plain, replace(other, starts=[5] * 4, own=own), {"error": CELLS["cells"]})
+    (told,) = rows(plain, replace(other, starts=[5] * 4, own=[5] * 4), {"error": CELLS["cells"]})
+    assert row.unsteered == own.count(0)
+    assert row.verdict.startswith(told.verdict)
+    assert (row.verdict == told.verdict) is all(own)
+
+
 def test_a_policy_that_chose_no_start_is_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.data.history import History
-from steersman.data.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
+from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING, shares
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
@@ -31,6 +31,7 @@ from steersman.journal.records import (
     Scored,
     Session,
     Start,
+    Tell,
 )
 from steersman.journal.state import State
 
@@ -134,6 +135,24 @@ def test_a_walker_that_waits_for_the_last_training_waits(left: bool) -> None:
     assert shares(state, 21.0) == pytest.approx(
         {STARTING: 0.05, SIMULATING: 0.1, OTHER: 0.05, WAITING: 0.8, READING: 0}
     )
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_pause_is_no_waiting(over: bool) -> None:
+    """The first walker waits for 6 s, of them 4 paused; the second simulates all the while; a pause costs no other."""
+    a, b = (dict[str, Any](walker=walker, segment=0, start=walker, first_row=0) for walker in (0, 1))
+    state = State([
+        Session(t=1.0, host="here", pid=1), *[Hired(t=1.0, walker=each, slot=each) for each in (0, 1)],
+        *[Start(t=1.0, start=each, seed=0) for each in (0, 1, 2)], Began(t=1.0, **a), Began(t=1.0, **b),
+        Ended(t=5.0, **a, end_row=5, how="finished", ran_s=4.0), Tell(t=6.0, id="1", who="ada", verb="pause", text=""),
+    ])  # fmt: skip
+    if over:
+        state.apply(Tell(t=10.0, id="2", who="ada", verb="continue", text=""))
+        state.apply(Began(t=11.0, walker=0, segment=1, start=2, first_row=5, waited_s=6.0))
+    found = shares(state, 11.0 if over else 10.0)
+    assert found[PAUSED] == pytest.approx(4 / (20 if over else 18))
+    assert found[WAITING] == pytest.approx((2 if over else 1) / (20 if over else 18))
+    assert sum(found.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("said", [*permutations(["blame", "publish", "lose"])])

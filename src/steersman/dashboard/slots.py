@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.data.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
+from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING, shares
 from steersman.journal.walkers import ModelVersion
 
 COLOURS = {
     SIMULATING: style.BLUE, STARTING: style.GREY, WAITING: style.VERMILION, READING: style.ORANGE,
-    OTHER: style.FAINT,
+    OTHER: style.FAINT, PAUSED: style.YELLOW,
 }  # fmt: skip
 TALLEST = 4.5  # inches
 ENDS = {"stopped": ("|", style.ORANGE), "failed": ("x", style.VERMILION), "lost": ("X", style.INK)}
@@ -60,6 +60,10 @@ def _workers(axes: Axes, history: History) -> None:
     phases = ((hired, first, STARTING), (first, last, WAITING), (last, gone, OTHER))
     for begin, end, doing in phases:
         _bars(axes, _when(history, begin), _when(history, end), slots, COLOURS[doing])
+    for begin, end in history.state.pauses:
+        of = (first < end) & (last > begin)
+        since, until = _when(history, np.maximum(first, begin)[of]), _when(history, np.minimum(last, end)[of])
+        _bars(axes, since, until, slots[of], COLOURS[PAUSED])
 
 
 def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colour: str) -> None:

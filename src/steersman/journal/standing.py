@@ -75,6 +75,7 @@ class Standing:
         self.stopping: dict[str, Record] = {}  # segments that are to end, and who wants it
         self.paused: records.Tell | None = None  # who paused the run
         self.paused_hours = self._paused_at = 0.0  # wall time of pauses that are over; when the last one began
+        self._pauses: list[tuple[float, float]] = []  # those that are over, in seconds since 1970
         self.pins: list[records.Tell] = []  # frames that people want started from next
         self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
         self.well_before = 0  # segments that had ended well when they last did
@@ -211,9 +212,29 @@ class Standing:
         ends = [*(session.after or session.t for session in self.sessions[1:]), last]
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
 
+    @property
+    def pauses(self) -> list[tuple[float, float]]:
+        """From when to when people had paused the run, in seconds since 1970; infinity: it still is."""
+        return [*self._pauses, *([(self.paused.t, math.inf)] if self.paused else [])]
+
+    def paused_s(self, begin: float, end: float) -> float:
+        """How many seconds between two moments the run was paused."""
+        return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in self.pauses)
+
+    def _before_segment(self, walker: Walker, record: records.Began) -> None:
+        """What a walker's time went into before it began a segment."""
+        if len(walker.segments) > 1:
+            paused = min(record.waited_s, self.paused_s(record.t - record.waited_s, record.t))
+            walker.seconds["paused"] += paused
+            walker.seconds["waited"] += record.waited_s - paused
+        else:
+            walker.seconds["started"] = max(0.0, record.t - walker.started)
+
     def _pause(self, record: records.Tell) -> None:
         hours = self.hours(record.t)
-        self.paused_hours += hours - self._paused_at if self.paused else 0.0
+        if self.paused:
+            self.paused_hours += hours - self._paused_at
+            self._pauses.append((self.paused.t, record.t))
         self.paused, self._paused_at = record if record.verb == "pause" else None, hours
 
     def progress(self, now: float) -> Progress:

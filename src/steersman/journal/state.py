@@ -180,10 +180,7 @@ class State(Standing):
         segment = Segment(walker.number, record.segment, record.start, record.first_row)
         walker.segments.append(segment)
         walker.since = walker.heard = record.t
-        if len(walker.segments) > 1:
-            walker.seconds["waited"] += record.waited_s
-        else:
-            walker.seconds["started"] = max(0.0, record.t - walker.started)
+        self._before_segment(walker, record)
         self._run_in(segment)
 
     def _on_frames(self, record: records.Published) -> None:

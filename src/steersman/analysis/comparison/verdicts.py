@@ -83,6 +83,7 @@ class Row:
         sooner: level -> how many times sooner than plain.
         more: final value minus plain's.
         one_run: the seeds make no difference to plain's frames.
+        unsteered: of how many seeds its policy chose no start.
     """
 
     arm: Arm
@@ -96,6 +97,7 @@ class Row:
     more: Interval
     blind: bool = False
     one_run: bool = False
+    unsteered: int = 0
 
     @property
     def verdict(self) -> str:
@@ -117,8 +119,10 @@ class Row:
         if better or worse:
             amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g}{_level(self.more)})"
             said.insert(0, f"{'better' if better else 'worse'} at the end, mean difference {amount}")
-        found = "; ".join(word for word in said if word) or "no difference shown"
-        return found if len(self.final) >= ENOUGH else f"{found}, by only {len(self.final)} seeds"
+        found, seeds = "; ".join(word for word in said if word) or "no difference shown", len(self.final)
+        few = "" if seeds >= ENOUGH else f", by only {seeds} seeds"
+        idle = f"; its policy chose no start in {self.unsteered} of {seeds} seeds" if self.unsteered else ""
+        return f"{found}{few}{idle}"
 
     def _sooner(self, level: float, ratio: Interval) -> str:
         low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
@@ -238,6 +242,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in times}, difference(base, mine), runs.blind,
         len(plain.first) > 1 and {len(set(each)) for each in zip(*plain.first, strict=False)} == {1},
+        runs.own.count(0),
     )  # fmt: skip
 
 

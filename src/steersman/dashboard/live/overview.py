@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -80,7 +81,8 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
 def walkers(watched: Watched) -> bytes:
     """When the walker of each slot was asked for, came and went (0: not yet), packed; seconds of `WallTime`.
 
-    `meta` has the trainings: version, begin, end (null: it goes on) and whether the model is used.
+    `meta` has the trainings: version, begin, end (null: it goes on) and whether the model is used; and the pauses:
+    begin, end (null: it goes on).
     """
     state = watched.history.state
     elapsed, every = watched.history.wall_time.elapsed, list(state.walkers.values())
@@ -97,7 +99,10 @@ def walkers(watched: Watched) -> bytes:
         [model.version, float(elapsed(model.at)), float(elapsed(model.fit.t)) if model.fit else None, model.accepted]
         for model in state.models
     ]
-    return packed({"trainings": trainings}, slot=np.array([each.slot for each in every], np.int32), **columns)
+    pauses = [[float(elapsed(at)) if at < math.inf else None for at in pause] for pause in state.pauses]
+    return packed(
+        {"trainings": trainings, "pauses": pauses}, slot=np.array([each.slot for each in every], np.int32), **columns
+    )
 
 
 def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:

@@ -9,7 +9,7 @@ const LEFT = 66,
   RIGHT = 8,
   USED = 44; // CSS pixels; USED: height of the utilisation above
 const ENDS = { finished: "blue", stopped: "orange", failed: "red", lost: "ink", running: "green" };
-const WAITS = { start: "soft", idle: "faint" };
+const WAITS = { start: "soft", idle: "faint", paused: "yellow" };
 
 export class Slots {
   constructor(source, segments, { chosen }) {
@@ -189,12 +189,15 @@ export class Slots {
     };
     const { slot, hired, came, gone } = this.walkers,
       waits = packed(colour(WAITS.idle)),
-      queue = packed(colour(WAITS.start));
+      queue = packed(colour(WAITS.start)),
+      paused = packed(colour(WAITS.paused)),
+      { pauses } = this.walkers.meta;
     for (let i = 0; i < slot.length; i++) {
       const last = gone[i] || end,
         first = came[i] || last;
       paint(slot[i], hired[i], first, queue, 0);
       paint(slot[i], first, last, waits, 0);
+      for (const [from, to] of pauses) paint(slot[i], Math.max(first, from), Math.min(last, to ?? end), paused, 0);
     }
     const s = this.segments,
       n = s.length,
@@ -307,6 +310,7 @@ export class Slots {
       this.legend,
       own,
       mark(colour(WAITS.idle), "waits for a start"),
+      this.walkers.meta.pauses.length ? mark(colour(WAITS.paused), "paused") : null,
       mark(colour(WAITS.start), "its worker starts, or its block waits in the queue"),
     );
   }
