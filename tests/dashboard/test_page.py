@@ -473,6 +473,7 @@ def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkey
         page.locator("#act summary").click()
         page.get_by_role("button", name="Finish the run").click()
         expect(page.locator("#status")).to_have_text("finished", timeout=60_000)
+        expect(page.get_by_role("button", name="Start from this frame")).to_have_count(0)
         assert driver.wait(timeout=200) == 0
     said = list(file.read(run.journal, Tell))
     assert [record.verb for record in said] == ["set", "stop", "pause", "continue", "pin", "finish"]

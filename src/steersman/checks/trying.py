@@ -225,12 +225,12 @@ class _Trial:
 
     def _simulate(self) -> str:
         out = Out(SEED, frames=self._most, after=self._out, variables=self._simulation.variables)
-        prepared, random = pickle.dumps(self._prepared), random_numbers.states()
+        prepared, random, segments = pickle.dumps(self._prepared), random_numbers.states(), 0
         try:
-            for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
-                if out.frames < FEWEST:
-                    start = self._start()
-                    self._simulation.function(self._params, start, out)
+            while out.frames < FEWEST and segments < (1 if self._out else FEWEST):  # one may be a single frame
+                segments += 1
+                start = self._start()
+                self._simulation.function(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
             went_on = (
@@ -251,9 +251,7 @@ class _Trial:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
         ended += variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
-        stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
-        found = ", ".join(f"{name} {each.dtype} {each.shape[1:]}" for name, each in stored.items())
-        return f"{out.frames} frames of {found}{sizes.in_words(out, self._workflow, self._params)}{ended}"
+        return f"{variables.frames_in_words(out, segments)}{sizes.in_words(out, self._workflow, self._params)}{ended}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from steersman.checks.errors import NoTime
 from steersman.stages.out import Out
+from steersman.stages.segment import miscounted
 from steersman.stages.start import Start
 from steersman.steering import StopRule
-
-CLOCK = 1000.0  # times what a segment takes: its first frame is that far from its start by a clock alone
-COUNTED = "it is to be counted from the segment's start"
 
 
 def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:
@@ -31,6 +26,13 @@ def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, f
     return _never_stored(stored, described) + _goes_on(stored, start, first)
 
 
+def frames_in_words(out: Out, segments: int) -> str:
+    """How many frames of what so many segments gave: `25 frames of x float64 (3,)`."""
+    made = f"{out.frames} frame{'' if out.frames == 1 else 's'}{f' ({segments} segments)' if segments > 1 else ''}"
+    stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
+    return f"{made} of {', '.join(f'{name} {each.dtype} {each.shape[1:]}' for name, each in stored.items())}"
+
+
 def _never_stored(stored: Iterable[str], described: Iterable[str]) -> str:
     """An app's descriptions may be of more than is stored; a slip leaves something that is stored without its own."""
     odd = [name for name in described if name not in stored]
@@ -43,12 +45,9 @@ def _never_stored(stored: Iterable[str], described: Iterable[str]) -> str:
 
 
 def _goes_on(stored: Mapping[str, Any], start: Start, first: Mapping[str, Any]) -> str:
-    """Whether time is counted from anything but the segment's start: from the prepared one, or of a clock."""
-    times = np.asarray(stored["time"][:], np.float64) if "time" in stored else np.zeros(0)
-    if len(times) > 1 and times[0] > CLOCK * np.ptp(times) > 0:
-        return f"; its first frame is at time {times[0]:g}, the others follow within {np.ptp(times):g}: {COUNTED}"
-    before = float(start.frame["time"]) if start.frame and "time" in start.frame else 0.0
-    began = float(stored["time"][0]) if "time" in stored else 0.0
-    if before <= 0 or not math.isclose(began, before + float(first["time"])):
+    """Whether time is counted from anything but the segment's start."""
+    if "time" not in stored:
         return ""
-    return f"; its time goes on, {began:g} after {before:g}: {COUNTED}"
+    before = float(start.frame["time"]) if start.frame and "time" in start.frame else 0.0
+    odd = miscounted(stored["time"][:], before, float(first["time"]))
+    return f"; {odd}" if odd else ""

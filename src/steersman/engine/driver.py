@@ -27,6 +27,7 @@ from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
 from steersman.engine.merger import Merger
+from steersman.engine.oddities import Oddities
 from steersman.engine.people import People, told_before_prepared
 from steersman.engine.planner import Planner
 from steersman.engine.reconcile import catch_up, first_shapes, hear
@@ -92,6 +93,7 @@ class Driver:
         )  # fmt: skip
         self._scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock, rounds=run.rounds)
         self._merger = Merger(run.directory.frames, run.recorder, clock=clock)
+        self._oddities = Oddities(run.directory.frames, run.recorder, draws=run.workflow.steering.policy.draws)
         training = run.workflow.training
         self._trainer = Trainer(run.directory, training, run.recorder, jobs, clock) if training else None
 
@@ -128,6 +130,7 @@ class Driver:
             if self._servers.troubles:
                 self._make_good()
             act()
+            self._oddities.look()
         except BusError as error:
             self._servers.mend(error)
         if self._clock() - self._synced > SYNC_S:

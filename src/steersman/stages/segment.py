@@ -20,6 +20,8 @@ TAKEN = {"segment", "segments", "walker", "row", RESTART_STATES}  # what the eng
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
 # run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
 LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
+CLOCK = 1000.0  # times what a segment takes: its first frame is that far from its start by a clock alone
+COUNTED = "it is to be counted from the segment's start"
 PATIENCE_S = 60.0  # a segment that goes on for so long after it was asked to stop is ended at a frame
 
 
@@ -192,6 +194,22 @@ def _check_like(shapes: Shapes, walker: str, others: Shapes) -> None:
     for name, shape in others.items():
         if shape != shapes[name]:
             raise ShapeMismatch(name, f"shape {tuple(shape)} (of {walker})", f"shape {tuple(shapes[name])}")
+
+
+def miscounted(times: np.ndarray, before: float, first: float) -> str:
+    """Why the times of a segment's frames are not counted from its start, or "": from the prepared start, or a clock's.
+
+    Args:
+        times: (frames,) of the segment.
+        before: time of the frame that it was started from, in that frame's segment; 0 at the prepared start.
+        first: time of the first frame of a segment that began at the prepared start.
+    """
+    times = np.asarray(times, np.float64)
+    if len(times) > 1 and times[0] > CLOCK * np.ptp(times) > 0:
+        return f"its first frame is at time {times[0]:g}, the others follow within {np.ptp(times):g}: {COUNTED}"
+    if len(times) and before > 0 and math.isclose(times[0], before + first):
+        return f"its time goes on, {times[0]:g} after {before:g}: {COUNTED}"
+    return ""
 
 
 def look_every_s(ran_s: float) -> float:

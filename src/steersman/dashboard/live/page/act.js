@@ -11,7 +11,6 @@ export class Act {
       style: { display: "flex", gap: ".4rem", flexWrap: "wrap", alignItems: "center" },
     });
     this.answer = el("span", { class: "answer", role: "status", id: "answer" });
-    this.words = (words) => this.say(words);
   }
   state(state) {
     this.allowed = Boolean(state.may_act);

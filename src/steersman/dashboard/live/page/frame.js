@@ -12,7 +12,7 @@ const PLAY_MS = 110;
 const FIRST = ["vorticity", "contacts", "positions"]; // of those that are shown alike
 
 export class FrameView {
-  // shown(places): draw the lineage on the map; act: says words to the run, or null
+  // shown(places): draw the lineage on the map; act: says words to the run, while that is allowed
   constructor(source, { shown, act }) {
     Object.assign(this, { source, shown, act });
     this.node = el(
@@ -26,6 +26,11 @@ export class FrameView {
       ),
     );
     this.turn = 0;
+  }
+
+  // While nobody may say a word to the run, as when it has ended, there is no button.
+  state() {
+    if (this.pin) this.pin.hidden = !this.act.allowed;
   }
 
   // frames: [{walker, row}, ...] that lie under one click, the nearest first
@@ -61,9 +66,11 @@ export class FrameView {
         " ",
         el("button", { onclick: () => step(1), "aria-label": "next frame here" }, "›"),
       );
-    const pin =
-      this.act() &&
-      el("button", { class: "main", onclick: () => this.act()(["pin", found.name]) }, "Start from this frame");
+    this.pin = el(
+      "button",
+      { class: "main", hidden: !this.act.allowed, onclick: () => this.act.say(["pin", found.name]) },
+      "Start from this frame",
+    );
     const deep = found.lineage.length - 1,
       before = new Set(found.lineage.slice(0, -1).map((each) => each.segment)),
       views = found.variables
@@ -133,7 +140,7 @@ export class FrameView {
         el("h3", { style: { fontSize: "1rem" }, id: "frame-name" }, `Frame ${found.name}`),
         many,
         el("span", { style: { flex: 1 } }),
-        pin,
+        this.pin,
       ),
       stages,
       film,

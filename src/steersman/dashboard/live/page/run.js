@@ -61,7 +61,7 @@ class Page {
     this.panels = new Panels(source);
     this.frame = new FrameView(source, {
       shown: (places) => this.map.show(places),
-      act: () => (this.act.allowed ? this.act.words : null),
+      act: this.act,
     });
     this.map = new LatentMap(source, {
       chosen: (place) => this._picked(place),
@@ -182,6 +182,7 @@ class Page {
     this.about.title = state.path;
     this.began = state.began;
     this.act.state(state);
+    this.frame.state();
     this.working.state(state);
     this.slots.state(state);
     this.messages.state(state);

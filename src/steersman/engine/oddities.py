@@ -1,0 +1,92 @@
+"""The first segments of a run -> what their author should know: times of no segment, seeds that change nothing.
+
+A run does not fail by these, and what it concludes is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from steersman.journal import missing
+from steersman.journal.recorder import Recorder
+from steersman.stages.segment import miscounted
+from steersman.store import FRAME, Frames, Span, StoreError
+from steersman.store.names import walker_name
+from steersman.system.errors import DamagedFile
+
+MOST_SEGMENTS = 64  # that are looked at until one has begun at a frame
+MOST_BYTES = 2**25  # of frames that are compared
+
+
+class Oddities:
+    """Notes once each what is odd.
+
+    Args:
+        draws: the policy draws new members, so that segments at the prepared start do not begin alike.
+    """
+
+    def __init__(self, frames: Frames, recorder: Recorder, *, draws: bool) -> None:
+        self._frames, self._recorder = frames, recorder
+        self._due = [self._time] if draws else [self._time, self._seeds]
+        self._seen = dict[str, int]()  # walker -> segments whose times were looked at
+
+    def look(self) -> None:
+        """At what was published since the last look."""
+        for check in list(self._due):
+            try:
+                said = check()
+            except (StoreError, DamagedFile, OSError, ValueError, KeyError):  # damage is told where it does harm
+                said = ""
+            if said is not None:
+                self._due.remove(check)
+                if said:
+                    self._recorder.note(said)
+
+    def _time(self) -> str | None:
+        """Of the first segment that began at a frame some way from a start; of all before it, a clock's times."""
+        for name, row in self._fresh():
+            if "time" not in self._frames.variables(name):
+                return ""
+            times = self._frames.read("time", Span(name, row["first_row"], row["end_row"]))
+            from_frame = row["parent_walker"] >= 0
+            before = self._time_of(walker_name(row["parent_walker"]), row["parent_row"]) if from_frame else 0.0
+            if odd := miscounted(times, before, self._time_of(name, 0)):
+                return f"segment {name}.{row['number']}: {odd}; simulated times of this run are wrong"
+            if before > 0:
+                return ""
+        return "" if sum(self._seen.values()) > MOST_SEGMENTS else None
+
+    def _fresh(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Segments with frames that were published since, and their walkers."""
+        for walker in list(self._recorder.state.walkers.values()):
+            if walker.published_segments > (seen := self._seen.get(walker.name, 0)):
+                for row in missing.rows(self._frames.publication(walker.name, seen)[1].tolist()):
+                    self._seen[walker.name] = row["number"] + 1
+                    if row["end_row"] > row["first_row"]:
+                        yield walker.name, row
+
+    def _time_of(self, walker: str, row: int) -> float:
+        return float(self._frames.row(walker, row)["time"])
+
+    def _seeds(self) -> str | None:
+        """Of two walkers' first segments at the prepared start: all frames that both have are the same."""
+        ended = [walker.name for walker in self._recorder.state.walkers.values() if walker.published_segments]
+        if len(ended) < 2:
+            return None
+        (one, a), (other, b) = (
+            (name, next(missing.rows(self._frames.read_table(name).tolist()))) for name in ended[:2]
+        )
+        if max(a["parent_walker"], b["parent_walker"]) >= 0 or a["seed"] == b["seed"]:
+            return ""
+        stored = self._frames.stored(one, FRAME)
+        rows = min(a["end_row"], b["end_row"], MOST_BYTES // sum(each.like.nbytes for each in stored.values()) + 1)
+        same = (
+            np.array_equal(self._frames.read(name, Span(one, 0, rows)), self._frames.read(name, Span(other, 0, rows)))
+            for name in stored
+        )
+        if not rows or not all(same):
+            return ""
+        alike = f"{one}.0 and {other}.0 began alike with other seeds, and {rows} of their frames are the same"
+        return f"{alike}: is out.seed used? segments that run alike count as one"

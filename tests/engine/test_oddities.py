@@ -1,0 +1,73 @@
+"""What the first segments of a run show of its file's mistakes is noted once, and of a file without them nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.engine.oddities import Oddities
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Hired, Note, Published
+from steersman.journal.state import State
+from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
+
+ROWS, DT = 10, 0.1
+EPOCH = 1.8e9  # seconds since 1970
+
+
+def noted(folder: Path, *, seeds: int = 2, counts: str = "segment", first: float = DT, draws: bool = False) -> int:
+    """How many notes a run of two walkers with two segments each leaves, looked at after every publication.
+
+    Args:
+        seeds: how many different simulations its four seeds give.
+        counts: where time is counted from: the segment's start, the prepared start, or 1970.
+        first: time of a segment's first frame.
+    """
+    frames, recorder = Frames(folder / "frames"), Recorder(Journal(folder / "journal.jsonl"), State())
+    oddities = Oddities(frames, recorder, draws=draws)
+    oddities.look()
+    frames.path.mkdir()
+    writers = [GroupWriter(frames.path / f"w{walker}") for walker in (0, 1)]
+    for walker in (0, 1):
+        recorder.record(Hired(walker=walker, slot=walker))
+    for number in (0, 1):
+        for walker, writer in enumerate(writers):
+            times = first + DT * np.arange(ROWS)
+            times += {"segment": 0.0, "prepared": number * times[-1], "1970": EPOCH}[counts]
+            x = np.random.default_rng((2 * number + walker) % seeds).normal(size=(ROWS, 3))
+            x[0] = 1.0  # the start itself, before a step
+            writer.extend(FRAME, {"time": times, "x": x})
+            start, parent = 2 * number + walker, [walker, ROWS - 1] if number else [-1, -1]
+            row = [number, start, *parent, 7 + start, 0, number * ROWS, (number + 1) * ROWS, 0]
+            writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
+            writer.publish()
+            recorder.record(Published(walker=walker, frames=(number + 1) * ROWS, segments=number + 1))
+            oddities.look()
+    recorder.journal.close()
+    return sum(isinstance(note, Note) for note in recorder.state.notes)
+
+
+@pytest.mark.parametrize("first", [0.0, DT, 3.5])
+@pytest.mark.parametrize(("counts", "notes"), [("segment", 0), ("prepared", 1), ("1970", 1)])
+def test_a_time_that_is_not_the_segments_own_is_noted_once(
+    tmp_path: Path, counts: str, first: float, notes: int
+) -> None:
+    assert noted(tmp_path, counts=counts, first=first) == notes
+
+
+@pytest.mark.parametrize(("seeds", "draws", "notes"), [(4, False, 0), (1, False, 1), (1, True, 0)])
+def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, seeds: int, draws: bool, notes: int) -> None:
+    """Where a policy draws members, two segments at the prepared start do not begin alike."""
+    assert noted(tmp_path, seeds=seeds, draws=draws) == notes
+
+
+def test_frames_that_cannot_be_read_are_not_judged(tmp_path: Path) -> None:
+    recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
+    for walker in (0, 1):
+        recorder.record(Hired(walker=walker, slot=walker))
+        recorder.record(Published(walker=walker, frames=ROWS, segments=0))
+        recorder.state.walkers[walker].published_segments = 1
+    Oddities(Frames(tmp_path / "gone"), recorder, draws=False).look()
+    assert not recorder.state.notes
+    recorder.journal.close()
