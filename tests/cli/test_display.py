@@ -200,6 +200,11 @@ def test_the_closing_table_says_why_the_newest_model_was_not_accepted_or_not_jud
         told = facts(seen(state, 5.0))["models"]
         assert (f"reason {version}" in told) == (held_out != 0.5)
         assert ("unjudged" in told) == (held_out is None)
+    only = State()
+    for version in (1, 2):
+        only.apply(Training(t=4.0, model=version, frames=100))
+        only.apply(Trained(t=5.0, model=version, accepted=True, reason="no score"))
+    assert facts(seen(only, 5.0))["models"] == "2 accepted of 2; each was taken unjudged: no score"
     state.scored_with = 7
     assert "the scores are of model 7" in facts(seen(state, 5.0))["models"]
 

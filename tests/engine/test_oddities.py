@@ -1,6 +1,7 @@
 """What the first segments of a run show of its file's mistakes is noted once, and of a file without them nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from steersman.engine.oddities import Oddities
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Hired, Note, Published
+from steersman.journal.records import Began, Ended, Hired, Note, Published, Start
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
@@ -60,6 +61,21 @@ def test_a_time_that_is_not_the_segments_own_is_noted_once(
 def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, seeds: int, draws: bool, notes: int) -> None:
     """Where a policy draws members, two segments at the prepared start do not begin alike."""
     assert noted(tmp_path, seeds=seeds, draws=draws) == notes
+
+
+@pytest.mark.parametrize(("how", "frames", "notes"), [("finished", 0, 1), ("finished", 1, 0), ("stopped", 0, 0)])
+def test_segments_that_finish_without_a_frame_are_noted_once(tmp_path: Path, how: str, frames: int, notes: int) -> None:
+    recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
+    oddities = Oddities(Frames(tmp_path / "frames"), recorder, draws=False)
+    recorder.record(Hired(walker=0, slot=0))
+    for number in range(3):
+        span: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number * frames}
+        recorder.record(Start(start=number, seed=number))
+        recorder.record(Began(**span))
+        recorder.record(Ended(**span, end_row=(number + 1) * frames, how=how))
+        oddities.look()
+    assert len(recorder.state.notes) == notes
+    recorder.journal.close()
 
 
 def test_frames_that_cannot_be_read_are_not_judged(tmp_path: Path) -> None:

@@ -92,7 +92,10 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
             raise BadRequest("a biased run is analysed alone, by its weights; leave --states and --lag out")
         return biased.analysis(Unbiased(histories[0]), workflow, score, regions)
     if regions:
-        raise BadRequest("--region is of biased runs; write a @wf.yardstick() that returns the number of a state")
+        raise BadRequest(
+            "--region is of biased runs; write a @wf.yardstick() that returns the number of a state, which "
+            "`steersman resume RUN --workflow FILE` takes without a new simulation"
+        )
     found = trajectories.read(runs, score)
     return answer.analysis(found, markov.build(found, states, lag), workflow.steering.policy)
 

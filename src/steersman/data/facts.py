@@ -89,7 +89,8 @@ def _accepted(seen: Overview) -> str:
     why = ""
     if newest and (not newest.accepted or newest.held_out is None):
         how = "taken unjudged" if newest.accepted else "not"
-        why = f"; model {newest.version} was {how}: {_short(newest.reason)}"
+        none_judged = len(judged) > 1 and all(model.accepted and model.held_out is None for model in judged)
+        why = f"; {'each' if none_judged else f'model {newest.version}'} was {how}: {_short(newest.reason)}"
     return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}{scores_of(seen)}"
 
 

@@ -1,4 +1,4 @@
-"""The first segments of a run -> what their author should know: times of no segment, seeds that change nothing.
+"""Segments of a run -> what their author should know: times of no segment, seeds that change nothing, no frames.
 
 A run does not fail by these, and what it concludes is wrong.
 """
@@ -29,7 +29,7 @@ class Oddities:
 
     def __init__(self, frames: Frames, recorder: Recorder, *, draws: bool) -> None:
         self._frames, self._recorder = frames, recorder
-        self._due = [self._time] if draws else [self._time, self._seeds]
+        self._due = [self._time, self._frameless, *([] if draws else [self._seeds])]
         self._seen = dict[str, int]()  # walker -> segments whose times were looked at
 
     def look(self) -> None:
@@ -57,6 +57,11 @@ class Oddities:
             if before > 0:
                 return ""
         return "" if sum(self._seen.values()) > MOST_SEGMENTS else None
+
+    def _frameless(self) -> str | None:
+        if not self._recorder.state.frameless:
+            return None
+        return "a segment finished without a frame: what it came to is not stored, and no segment goes on from there"
 
     def _fresh(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Segments with frames that were published since, and their walkers."""

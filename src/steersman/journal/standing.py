@@ -67,7 +67,7 @@ class Standing:
         self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
         self.ended = Counter[str]()
-        self.failures_in_a_row = self.frameless_in_a_row = 0
+        self.failures_in_a_row = self.frameless_in_a_row = self.frameless = 0  # frameless: that finished
         self.failing_since = 0.0  # when the first of these failures was
         self.node_failures = Counter[str]()  # by node, since its last good segment
         self.aside: set[str] = set()  # nodes that get no more work

@@ -213,6 +213,7 @@ class State(Standing):
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
         self.failing_since = self.failing_since if self.failures_in_a_row > 1 else record.t
         self.frameless_in_a_row = self.frameless_in_a_row + 1 if record.end_row == record.first_row else 0
+        self.frameless += self.frameless_in_a_row > 0 and record.how == "finished"
         self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if failed else 0
         self.last_cause = record.cause or self.last_cause
         start = self.starts.get(segment.start)

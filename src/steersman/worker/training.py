@@ -103,7 +103,7 @@ def judge(
         return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
     new, old = _arrays(score(model, held_out)), _arrays(score(last, held_out)) if last is not None else {}
     if gate not in new:
-        return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare"}
+        return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare, see @wf.train(gate=)"}
     mean = float(np.mean(new[gate]))
     verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
     if not np.isfinite(mean):
