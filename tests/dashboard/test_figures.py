@@ -21,12 +21,12 @@ from steersman.dashboard import choices, figures, learning, lineage, slots, stru
 from steersman.dashboard.live.frame import shown
 from steersman.dashboard.live.stages import graph
 from steersman.dashboard.live.watched import Watched
-from steersman.data import slot_time
+from steersman.data import slot_time, stored
 from steersman.data.clock import Clock, simulated_scale, wall_scale
 from steersman.data.history import History
 from steersman.data.scored import Plane, Scored, plane
 from steersman.data.segment_table import SegmentTable
-from steersman.data.stored import StoredVariable, on_sphere, variables
+from steersman.data.stored import StoredVariable, on_sphere, variables, whole
 from steersman.journal.file import Journal
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
@@ -194,6 +194,7 @@ def quantity(blocks: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Axes, str]:
     now = SimpleNamespace(now=float(len(blocks)))
     history = SimpleNamespace(clock=SimpleNamespace(progress=lambda moments: moments), state=now)
     with style.applied(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "whole", lambda *_: None)
         patch.setattr(structure, "blocks", lambda *_: (SimpleNamespace(moments=x, values=y) for x, y in blocks))
         axes = style.sheet(2).subplots()
         return axes, structure.over_time(axes, history, "x", None, lambda values: values)  # type: ignore[arg-type]
@@ -206,6 +207,22 @@ def test_medians_of_few_segments_are_not_joined(segments: int) -> None:
     axes, _ = quantity(blocks)
     joined = [len(set(np.asarray(line.get_ydata()).tolist())) for line in axes.lines]
     assert joined == [1] * (segments if segments == 4 else 1)
+
+
+def test_the_line_of_a_number_is_the_median_of_all_its_frames(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not of those few that are drawn as dots, which are some of each of some segments."""
+    energy, segments = variables(history)["energy"], history.segments
+    every = whole(history, energy)
+    assert every is not None
+    one_by_one = [history.directory.frames.read("energy", span) for span in segments.spans(segments.made)]
+    np.testing.assert_array_equal(np.sort(every.values), np.sort(np.concatenate(one_by_one)))
+    for values, i in zip(one_by_one, segments.made, strict=True):
+        mine = (every.moments > segments.began[i]) & (every.moments <= segments.ended[i])
+        assert np.isin(values, every.values[mine]).all()
+    monkeypatch.setattr(stored, "MOST_WHOLE", 8)
+    assert whole(history, energy) is None
 
 
 @pytest.mark.parametrize("wild", [0, 3])

@@ -82,9 +82,14 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
             "--lag out; if it is out, store frames more often or run longer segments."
         )
     elif not model.converged:
+        remedy = (
+            "At longer lags nothing slower is left: analyse a score that follows the slowest process closer."
+            if model.over
+            else "Run longer segments."
+        )
         said.append(
             f"Lag not converged: the time scales still change up to the longest lag of {longest:.3g}{unit}, so they "
-            "are too short on average, which their intervals do not include. Run longer segments."
+            f"are too short on average, which their intervals do not include. {remedy}"
         )
     _, low, high = model.lag.scales[0]
     if not np.isfinite(model.lag.scales[0]).all() or high > WIDE * low:

@@ -65,6 +65,7 @@ class MarkovStateModel:
         stationary: (1 + draws, S) float: probability of each state, then of the draws of the bootstrap.
         net_flow: share of the flow between groups of states that no flow back balances; 0 where that may be noise.
         falls: positions of two lags, if the slowest time scale is shorter at the later one, and that is no noise.
+        over: no longer lags were tried, for nothing slower than these is left.
     """
 
     state: np.ndarray
@@ -75,6 +76,7 @@ class MarkovStateModel:
     stationary: np.ndarray
     net_flow: float
     falls: tuple[int, int] | None = None
+    over: bool = False
 
     @property
     def lag(self) -> Lag:
@@ -122,7 +124,7 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     state = clusters.labels_
     group = KMeans(min(GROUPS, count), n_init=4, random_state=SEED).fit(clusters.cluster_centers_).labels_
     paths = [state[piece] for piece in found.pieces]
-    tried = [lag] if lag else _lags(paths, group)
+    tried, over = ([lag], False) if lag else _lags(paths, group)
     if not tried or max(len(path) for path in paths) <= max(tried):
         longest = max(len(path) for path in paths) - 1
         advice = f"give a --lag of at most {longest}, or run longer segments" if lag else "run longer segments"
@@ -140,7 +142,7 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     connected = float((stationary[0] > 0)[state].mean())
     net_flow = _net(np.stack([fit[2] for fit in fitted[at]]))
     falls = _falls(tried, [np.array([fit[0][0] for fit in fits]) for fits in fitted])
-    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow, falls)
+    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow, falls, over)
 
 
 def _deeptime() -> Any:
@@ -151,8 +153,9 @@ def _deeptime() -> Any:
     return markov
 
 
-def _lags(paths: Sequence[np.ndarray], group: np.ndarray) -> list[int]:
-    """Some lags, up to where half of the transitions, enough parts to draw from, and anything slower are left."""
+def _lags(paths: Sequence[np.ndarray], group: np.ndarray) -> tuple[list[int], bool]:
+    """Some lags, up to where half of the transitions, enough parts to draw from, and anything slower are left; and
+    whether it was the last of these that ended them."""
     lengths = np.array([len(path) for path in paths])
 
     def pairs(lag: int) -> int:
@@ -161,12 +164,12 @@ def _lags(paths: Sequence[np.ndarray], group: np.ndarray) -> list[int]:
     def enough(lag: int) -> bool:
         return pairs(lag) >= KEPT * pairs(1) and len(_blocks(paths, lag)) >= FEWEST
 
-    longest = 1
+    longest, over = 1, False
     while longest < lengths.max() and enough(longest + 1):
         longest += 1 + longest // 10
     while longest > 1 and not _fit(_blocks(paths, longest), longest, group)[0][0] > longest:
-        longest //= 2
-    return sorted({round(float(each)) for each in np.geomspace(1, longest, LAGS)}) if pairs(1) else []
+        longest, over = longest // 2, True
+    return sorted({round(float(each)) for each in np.geomspace(1, longest, LAGS)}) if pairs(1) else [], over
 
 
 def _blocks(paths: Sequence[np.ndarray], lag: int) -> list[np.ndarray]:
@@ -216,7 +219,7 @@ def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.
     try:
         model = MaximumLikelihoodMSM(reversible=True).fit_fetch(inside)
     except (RuntimeError, ValueError) as error:
-        words = f"the states are too weakly connected for a reversible model (deeptime: {error!s:.120})"
+        words = f"the states are too weakly connected for a reversible model, or run in a cycle ({error!s:.120})"
         raise TooLittle(f"{words}; give fewer --states or another --lag, or simulate more") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of several eigenvalues of 1: the interval says so

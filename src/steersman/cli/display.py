@@ -220,7 +220,7 @@ class Display:
         elif state.sessions:
             notes = [words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
-            for text in [line(see()), *notes]:
+            for text in [*notes, line(see())]:
                 self.console.plain(text)
 
     @contextlib.contextmanager

@@ -46,6 +46,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "lineage": ("Which segment came from which", lineage.draw),
     "slots": ("What the slots did", slots.draw),
 }
+OF_FRAMES = ("sampled", "contacts", "quantities")  # figures in which each frame counts once
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
 
 
@@ -130,4 +131,6 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
         return Drawing(name, title, trouble=told(error) + place(error), failed=True)
+    if name in OF_FRAMES and (history.state.weights or history.state.biases):
+        caption += " Each frame counts once, whatever its weight."
     return Drawing(name, title, caption, _saved(text, folder / f"{name}.svg"))

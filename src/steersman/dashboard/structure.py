@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables
+from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables, whole
 
 CONTACTS = "contacts"  # variable of a frame
 NEAR = 3  # residues closer than this along the chain touch always
@@ -118,10 +118,12 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     axes.scatter(made, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
     bins = min(BINS, len(read) // SEGMENTS_A_BIN)
     if bins >= 2:
-        at, medians = _running_median(read, bins)
+        every = whole(history, stored)
+        of = (history.clock.progress(every.moments), measure(every.values)) if every else (made, values)
+        at, medians = _running_median(*of, bins)
         axes.plot(at, medians, color=style.INK)
         ends = f"{medians[0]:.4g} in the first, {medians[-1]:.4g} in the last"
-        said = f"The line is the median of {label} in {bins} parts of the run: {ends}."
+        said = f"The line is the median of {label}{'' if every else ' of these'} in {bins} parts of the run: {ends}."
     else:
         for x, y in read:
             axes.plot(x, y, color=style.INK, linewidth=0.5, alpha=0.6)
@@ -136,11 +138,10 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     return said
 
 
-def _running_median(read: Sequence[tuple[np.ndarray, np.ndarray]], bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of segments that were made one after another, as many in each bin."""
-    parts = np.array_split(np.argsort([x.mean() for x, _ in read], kind="stable"), bins)
-    pooled = [[np.concatenate([read[i][axis] for i in part]) for axis in (0, 1)] for part in parts]
-    return np.array([x.mean() for x, _ in pooled]), np.array([np.median(y) for _, y in pooled])
+def _running_median(made: np.ndarray, values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of frames in the order in which they were made, as many in each bin."""
+    parts = np.array_split(np.argsort(made, kind="stable"), bins)
+    return np.array([made[part].mean() for part in parts]), np.array([np.median(values[part]) for part in parts])
 
 
 def _span(values: np.ndarray) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Frames of a run -> samples spread over it: enough to draw, never all of them."""
+"""Frames of a run -> samples spread over it, enough to draw; and all of them where these are few bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steersman.data.history import History
-from steersman.store import FRAME, Span, Stored
+from steersman.store import FRAME, Span, Stored, number_of
 from steersman.store.names import walker_name
 
 POSITIONS = "positions"  # variable of a frame: (atom, 3)
@@ -17,6 +17,7 @@ ANGSTROM = {"nm": 10.0, "angstrom": 1.0, "A": 1.0, "Å": 1.0, "pm": 0.01, "m": 1
 MOST_BLOCKS = 300  # a block is some frames of one segment
 MOST_ROWS = 20  # of a block
 MOST_BYTES = 400 * 2**20  # of the frames for one figure
+MOST_WHOLE = 16 * 2**20  # bytes of a variable that is read as a whole
 AT_ONCE = 2**20  # bytes of a segment that is read as a whole
 GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly from 0 to 1, however many there are
 LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")  # names of dimensions; else their units say it
@@ -53,7 +54,7 @@ class StoredVariable:
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of one segment: their values, and when they were made, in seconds since 1970."""
+    """Some rows: their values, and when they were made, in seconds since 1970."""
 
     values: np.ndarray
     moments: np.ndarray
@@ -114,6 +115,20 @@ def blocks(
         number = min(most, span.rows)
         rows = span.first + ((np.arange(number) + count * GOLDEN % 1) * span.rows / number).astype(int)
         yield Block(_read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows))
+
+
+def whole(history: History, variable: StoredVariable) -> Block | None:
+    """Every row that counts; None where these are too many bytes to be read for a figure."""
+    segments, frames = history.segments, history.directory.frames
+    spans = [Span(each.name, 0, each.frames) for each in history.state.walkers.values() if each.counted_frames]
+    if sum(span.rows for span in spans) * _row_bytes(variable) > MOST_WHOLE:
+        return None
+    walker = np.concatenate([np.full(span.rows, number_of(span.walker)) for span in spans])
+    rows = np.concatenate([np.arange(span.rows) for span in spans])
+    made_by = segments.of_frames(walker, rows)
+    counts = made_by >= 0
+    values = np.concatenate([frames.read(variable.name, span) for span in spans])
+    return Block(values[counts], segments.moments(made_by[counts], rows[counts]))
 
 
 def _read(array: Stored, span: Span, rows: np.ndarray, variable: StoredVariable) -> np.ndarray:

@@ -170,10 +170,10 @@ def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
         if explicit is None:  # of another run that began at the same moment
             return create(root, name)
         if not _unborn(path) and not (path.is_dir() and not any(path.iterdir())):
-            found = "this run directory exists; look at it with `steersman status`, or give" if path.is_dir() else ""
-            raise BadDirectory(
-                str(path), f"{found or 'there is a file in its place; give'} another --run-dir"
-            ) from None
+            there = "there is a file in its place"
+            if path.is_dir():
+                there = "this run directory exists; look with `steersman status`, go on with `steersman resume`"
+            raise BadDirectory(str(path), f"{there}, or give another --run-dir") from None
     except OSError as error:
         raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
     directory = RunDirectory(path)

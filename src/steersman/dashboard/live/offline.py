@@ -26,7 +26,7 @@ from steersman.system.errors import EngineError
 
 MOST_POINTS = 30_000
 MOST_SEGMENTS = 60_000  # of more, slots and lineage are left to the live page
-MOST_SCORES = 3  # to colour by, beside what every run has
+MOST_SCORES = 12  # to colour by, beside what every run has
 LINEAGES, FILM = 3, 24  # deepest lineages whose films are kept, and frames of each
 MOST_FILM_BYTES = 6 * 2**20  # of all films
 MOST_STDERR = 10
