@@ -286,8 +286,10 @@ def test_simulated_seconds_are_those_of_the_runs_unit_or_not_known(unit: str, se
 @pytest.mark.parametrize("outcome", ["budget", "goal", "interrupted"])
 def test_a_run_that_lost_frames_is_not_finished_any_more(outcome: str) -> None:
     """Its budget has room again; `resume` goes on with it, as `verify --repair` says."""
-    state = State([Hired(walker=0, slot=0), End(outcome=outcome, reason="there")])
+    told = Tell(t=1.0, id="1", who="ada", verb="finish", text="")
+    state = State([Hired(walker=0, slot=0), told, End(outcome=outcome, reason="there")])
     state.apply(Damaged(walker=0, reason="a byte was changed"))
     assert not state.finished
+    assert bool(state.finish) == (outcome == "interrupted"), "what ended may have more to do, though told to finish"
     state.apply(End(outcome="budget", reason="again"))
     assert state.finished

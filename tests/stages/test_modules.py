@@ -1,5 +1,6 @@
 """A workflow file of more than one module, and the processes that its stages start."""
 
+import importlib.util
 import subprocess
 import sys
 import textwrap
@@ -51,6 +52,12 @@ FILES = {
     "whole/other.py": "TWO = 2",
     "unused.py": "raise SystemExit('nobody imports it')",
 }
+
+
+def place_of(module: str) -> Path | None:
+    """The folder in which this process would find it."""
+    found = importlib.util.find_spec(module)
+    return Path(found.origin).parent if found and found.origin else None
 
 
 @pytest.fixture
@@ -168,10 +175,24 @@ def test_modules_lie_beside_the_file_that_a_link_leads_to(source: Path, tmp_path
     link.symlink_to(source)
     assert imported(link) == imported(source)
     make_importable(link)
-    assert sys.path[0] == str(source.resolve().parent)
+    assert place_of("first_helper") == source.resolve().parent
     copy = copied(link, tmp_path)
     assert not copy.is_symlink()
     assert (tmp_path / FOLDER / "whole" / "other.py").read_text() == FILES["whole/other.py"]
+
+
+def test_a_script_beside_a_workflow_file_hides_no_library(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One named click.py was run in place of the library, at the end of a run. What the file imports is found."""
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    (source.parent / "click.py").write_text("raise SystemExit('nobody imports it')")
+    library = place_of("click")
+    make_importable(source)
+    assert place_of("click") == library != source.resolve().parent
+    assert {place_of(name) for name in ("first_helper", "second_helper", "lazily")} == {source.resolve().parent}
+    assert place_of("whole") == source.resolve().parent / "whole"
+    source.write_text(f"import click\n{source.read_text()}")
+    make_importable(source)
+    assert place_of("click") == source.resolve().parent, "as its author means it"
 
 
 def test_who_misses_a_file_of_the_run_is_told_of_copies(tmp_path: Path) -> None:

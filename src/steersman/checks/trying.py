@@ -26,7 +26,7 @@ from steersman.checks.errors import NoFrames
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
-from steersman.stages.modules import FOLDER, MODULE, imported
+from steersman.stages.modules import FOLDER, copied, imported
 from steersman.stages.out import MOST_FRAMES, Out
 from steersman.stages.params import Params
 from steersman.stages.segment import Enough
@@ -131,13 +131,13 @@ def _within(files: set[str], error: BaseException) -> list[traceback.FrameSummar
 
 @contextlib.contextmanager
 def _importable(source: Path, folder: Path) -> Iterator[None]:
-    """Let processes that a stage spawns import the workflow file by its name as a module."""
-    (folder / f"{MODULE}.py").symlink_to(source.absolute())
-    sys.path.insert(0, str(folder))
+    """Let processes that a stage spawns import the workflow file by its name as a module, and what it imports."""
+    kept = str(copied(source, folder).parent / FOLDER)
+    sys.path.insert(0, kept)
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(kept)
 
 
 class _Trial:

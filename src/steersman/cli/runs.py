@@ -220,7 +220,8 @@ def verify(
     if not problems:
         err.plain(f"{run} is whole")
     elif repair:
-        err.plain(f"set aside, in {run}/aside: {lost or 'no frames and no models'}")
+        moved = f"; damaged files lie in {run}/aside" if (run / "aside").exists() else ""
+        err.plain(f"left out: {lost or 'no frames and no models'}{moved}")
         if taken := [each.where for each in problems if each.what == "settings" and (run / each.where).is_file()]:
             err.plain(f"taken as it is now, which the journal says: {', '.join(taken)}")
         needed = [each.where for each in problems if each.what == "settings" and not (run / each.where).is_file()]
@@ -229,5 +230,5 @@ def verify(
             raise typer.Exit(DamagedFile.exit_status)
         err.plain(f"`steersman resume {run}` continues the run")
     else:
-        err.plain(f"`steersman verify {run} --repair` sets aside: {lost or 'no frames and no models'}")
+        err.plain(f"`steersman verify {run} --repair` leaves out: {lost or 'no frames and no models'}")
     raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)

@@ -205,6 +205,11 @@ class Standing:
         """Whether there is nothing to go on with."""
         return self.end is not None and self.end.outcome in FINISHED
 
+    def _reopen(self) -> None:
+        """A run that had come to its end may have more to do: it can be resumed, though people told it to finish."""
+        if self.finished:
+            self.end, self.finish = None, ""
+
     def hours(self, now: float) -> float:
         """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
         begins = [session.t for session in self.sessions]

@@ -243,7 +243,7 @@ class State(Standing):
     def _on_damaged(self, record: records.Damaged) -> None:
         """Something was set aside, for it was not whole: a model is not used, the frames of a walker do not count."""
         self.notes.append(record)
-        self.end = None if self.finished else self.end  # it may have more to do
+        self._reopen()
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
@@ -335,8 +335,7 @@ class State(Standing):
             case "set":
                 self.settings |= record.settings
                 self.well_before = self.ended["finished"] + self.ended["stopped"]
-                if self.finished:  # it is to go on
-                    self.end, self.finish = None, ""
+                self._reopen()
             case "finish":
                 self.finish = record.who
         self.notes.append(record)

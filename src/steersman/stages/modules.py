@@ -11,7 +11,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, PathFinder
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 
 from steersman.system.files import replace_file
@@ -82,13 +84,29 @@ def looks_beside(source: Path) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "__file__" for node in ast.walk(tree))
 
 
+@dataclass(frozen=True)
+class _Beside(MetaPathFinder):
+    """Finds modules of a folder by these names, and no others: a script there may have the name of a library."""
+
+    folder: str
+    names: frozenset[str]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [self.folder]) if path is None and name in self.names else None
+
+
 def make_importable(path: Path) -> None:
-    """Let this process, and those that it spawns, import what lies beside a workflow file, or was kept with its run."""
+    """Let this process import what a workflow file imports of its folder; of what was kept with a run, all, and also
+    the processes that it spawns."""
     own = path.resolve().parent  # of a link too, as Python does
     kept = own / FOLDER
-    folder = str(kept if (kept / f"{MODULE}.py").exists() else own)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # first, as Python does with the folder of a program
+    if (kept / f"{MODULE}.py").exists():
+        if str(kept) not in sys.path:
+            sys.path.insert(0, str(kept))  # first, as Python does with the folder of a program
+        return
+    beside = _Beside(str(own), frozenset(file.relative_to(own).parts[0].partition(".")[0] for file in imported(path)))
+    if beside not in sys.meta_path:
+        sys.meta_path.insert(0, beside)
 
 
 def imported(source: Path) -> set[Path]:
