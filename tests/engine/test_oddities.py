@@ -17,13 +17,16 @@ ROWS, DT = 10, 0.1
 EPOCH = 1.8e9  # seconds since 1970
 
 
-def noted(folder: Path, *, seeds: int = 2, counts: str = "segment", first: float = DT, draws: bool = False) -> int:
+def noted(
+    folder: Path, *, seeds: int = 4, counts: str = "segment", first: float = DT, draws: bool = False, rows: int = ROWS
+) -> int:
     """How many notes a run of two walkers with two segments each leaves, looked at after every publication.
 
     Args:
         seeds: how many different simulations its four seeds give.
         counts: where time is counted from: the segment's start, the prepared start, or 1970.
         first: time of a segment's first frame.
+        rows: frames of a segment.
     """
     frames, recorder = Frames(folder / "frames"), Recorder(Journal(folder / "journal.jsonl"), State())
     oddities = Oddities(frames, recorder, draws=draws)
@@ -34,16 +37,17 @@ def noted(folder: Path, *, seeds: int = 2, counts: str = "segment", first: float
         recorder.record(Hired(walker=walker, slot=walker))
     for number in (0, 1):
         for walker, writer in enumerate(writers):
-            times = first + DT * np.arange(ROWS)
-            times += {"segment": 0.0, "prepared": number * times[-1], "1970": EPOCH}[counts]
-            x = np.random.default_rng((2 * number + walker) % seeds).normal(size=(ROWS, 3))
-            x[0] = 1.0  # the start itself, before a step
-            writer.extend(FRAME, {"time": times, "x": x})
-            start, parent = 2 * number + walker, [walker, ROWS - 1] if number else [-1, -1]
-            row = [number, start, *parent, 7 + start, 0, number * ROWS, (number + 1) * ROWS, 0]
+            times = first + DT * np.arange(rows)
+            times += {"segment": 0.0, "prepared": number * times[-1:].sum(), "1970": EPOCH}[counts]
+            x = np.random.default_rng((2 * number + walker) % seeds).normal(size=(rows, 3))
+            x[:1] = 1.0  # the start itself, before a step
+            if rows:
+                writer.extend(FRAME, {"time": times, "x": x})
+            start, parent = 2 * number + walker, [walker, rows - 1] if number else [-1, -1]
+            row = [number, start, *parent, 7 + start, 0, number * rows, (number + 1) * rows, 0]
             writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
             writer.publish()
-            recorder.record(Published(walker=walker, frames=(number + 1) * ROWS, segments=number + 1))
+            recorder.record(Published(walker=walker, frames=(number + 1) * rows, segments=number + 1))
             oddities.look()
     recorder.journal.close()
     return sum(isinstance(note, Note) for note in recorder.state.notes)
@@ -61,6 +65,10 @@ def test_a_time_that_is_not_the_segments_own_is_noted_once(
 def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, seeds: int, draws: bool, notes: int) -> None:
     """Where a policy draws members, two segments at the prepared start do not begin alike."""
     assert noted(tmp_path, seeds=seeds, draws=draws) == notes
+
+
+def test_segments_without_frames_have_no_oddities(tmp_path: Path) -> None:
+    assert noted(tmp_path, seeds=1, rows=0) == 0
 
 
 @pytest.mark.parametrize(("how", "frames", "notes"), [("finished", 0, 1), ("finished", 1, 0), ("stopped", 0, 0)])

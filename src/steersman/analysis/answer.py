@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from steersman.analysis import time_scales
-from steersman.analysis.markov import CONNECTED, MarkovStateModel
+from steersman.analysis.markov import CONNECTED, MOST_LABELS, WHOLE, MarkovStateModel
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
 from steersman.data.facts import count, digits, percent
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
-MOST_LABELS = 20  # of a yardstick whose populations are listed
-WHOLE = "biu"  # kinds of dtypes that name states
 SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 MEMBERS = (
     "Members drawn by {}: each segment is one of its own. If a draw changes more than where it begins, these are "
@@ -80,6 +78,11 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
         said.append(
             f"Lag not checked: only a lag of {longest:.3g}{unit} was tried, so the time scales may be longer. Leave "
             "--lag out; if it is out, store frames more often or run longer segments."
+        )
+    elif model.drifts:
+        said.append(
+            "Averages not converged: time scales have, but averages or populations still change up to the longest lag, "
+            f"{longest:.3g}{unit}: segments begin far from equilibrium within their states. Run longer segments."
         )
     elif not model.converged:
         remedy = (

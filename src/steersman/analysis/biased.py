@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.analysis.answer import MOST_LABELS, interval, table, too_many
+from steersman.analysis.answer import interval, table, too_many
+from steersman.analysis.markov import MOST_LABELS
 from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
 from steersman.dashboard import free_energy, style

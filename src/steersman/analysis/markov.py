@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,9 @@ CONNECTED = 0.95  # of the frames
 GROUPS = 6  # of neighbouring states, between which is asked whether the flow is balanced
 SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
 FALLS = 4.0  # standard deviations by which a time scale is shorter at a longer lag, which is no noise then
+SHIFT, MATTERS = 2.0, 0.5  # standard deviations: of the change of an average with the lag, and of the average itself
+MOST_LABELS = 20  # of a yardstick whose populations are listed
+WHOLE = "biu"  # kinds of dtypes that name states
 NEVER = 1e6  # lags: a process that is slower was not seen to end in this draw
 VISITS = 5  # frames in a state that are the least it takes to say where it leads to, on the average of all
 SEED = 0  # an analysis that is made again is the same
@@ -66,6 +69,7 @@ class MarkovStateModel:
         net_flow: share of the flow between groups of states that no flow back balances; 0 where that may be noise.
         falls: positions of two lags, if the slowest time scale is shorter at the later one, and that is no noise.
         over: no longer lags were tried, for nothing slower than these is left.
+        drifts: the time scales have converged, and what the yardsticks ask for has not.
     """
 
     state: np.ndarray
@@ -77,6 +81,7 @@ class MarkovStateModel:
     net_flow: float
     falls: tuple[int, int] | None = None
     over: bool = False
+    drifts: bool = False
 
     @property
     def lag(self) -> Lag:
@@ -136,13 +141,29 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
         Lag(each, np.array([_interval(np.array(scale)) for scale in zip(*(fit[0] for fit in fits), strict=True)]))
         for each, fits in zip(tried, fitted, strict=True)
     ]
-    chosen = next((i for i in range(len(lags)) if _flat(lags, i)), None)
+    of_lags = [np.stack([fit[1] for fit in fits]) for fits in fitted]
+    visits = np.maximum(np.bincount(state, minlength=count), 1)
+    asked = [np.bincount(state, weights=each, minlength=count) / visits for each in _asked(found.labels)]
+    averages = [each @ np.array(asked).reshape(-1, count).T for each in of_lags]
+    flat = [i for i in range(len(lags)) if _flat(lags, i)]
+    chosen = next((i for i in flat if not _drifts(lags, averages, i)), None)
     at = len(lags) - 1 if chosen is None else chosen
-    stationary = np.stack([fit[1] for fit in fitted[at]])
+    stationary = of_lags[at]
     connected = float((stationary[0] > 0)[state].mean())
     net_flow = _net(np.stack([fit[2] for fit in fitted[at]]))
     falls = _falls(tried, [np.array([fit[0][0] for fit in fits]) for fits in fitted])
-    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow, falls, over)
+    return MarkovStateModel(
+        state, lags, at, chosen is not None, connected, stationary, net_flow, falls, over, chosen is None and bool(flat)
+    )
+
+
+def _asked(labels: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """What is asked of frames, (n,) float each: amounts themselves; of few whole numbers, whether a frame has each."""
+    for value in (each for each in labels.values() if each.ndim == 1):
+        if value.dtype.kind not in WHOLE:
+            yield value.astype(float)
+        elif len(names := np.unique(value)) <= MOST_LABELS:
+            yield from ((value == name).astype(float) for name in names)
 
 
 def _deeptime() -> Any:
@@ -259,6 +280,26 @@ def _falls(lags: Sequence[int], scales: Sequence[np.ndarray]) -> tuple[int, int]
             if np.log(0.5) < change[0] < -max(NET, FALLS * noise):
                 return early, late
     return None
+
+
+def _drifts(lags: Sequence[Lag], averages: Sequence[np.ndarray], i: int) -> bool:
+    """Whether an average surely changes at later lags at which the slowest process is resolved, as far as it matters.
+
+    The dynamics forgets within a lag where in a state it was; of segments that begin far from equilibrium within their
+    states averages are wrong at lags that are too short, though time scales have converged.
+
+    Args:
+        averages: of each lag, (1 + draws, quantities) float.
+    """
+    mine = averages[i]
+    for lag, later in zip(lags[i + 1 :], averages[i + 1 :], strict=True):
+        paired = len(later) == len(mine)  # the same pieces in each draw
+        change = np.abs(later[0] - mine[0])
+        noise = (later - mine)[1:].std(0) if paired else np.hypot(later[1:].std(0), mine[1:].std(0))
+        sure = (change > SHIFT * noise) & (change > MATTERS * mine[1:].std(0))
+        if lag.frames <= OVER * lags[i].scales[0, 0] and sure.any():
+            return True
+    return False
 
 
 def _interval(values: np.ndarray) -> np.ndarray:

@@ -83,15 +83,16 @@ class Oddities:
         (one, a), (other, b) = (
             (name, next(missing.rows(self._frames.read_table(name).tolist()))) for name in ended[:2]
         )
-        if max(a["parent_walker"], b["parent_walker"]) >= 0 or a["seed"] == b["seed"]:
+        rows = min(a["end_row"], b["end_row"])
+        if max(a["parent_walker"], b["parent_walker"]) >= 0 or a["seed"] == b["seed"] or not rows:
             return ""
         stored = self._frames.stored(one, FRAME)
-        rows = min(a["end_row"], b["end_row"], MOST_BYTES // sum(each.like.nbytes for each in stored.values()) + 1)
+        rows = min(rows, MOST_BYTES // sum(each.like.nbytes for each in stored.values()) + 1)
         same = (
             np.array_equal(self._frames.read(name, Span(one, 0, rows)), self._frames.read(name, Span(other, 0, rows)))
             for name in stored
         )
-        if not rows or not all(same):
+        if not all(same):
             return ""
         alike = f"{one}.0 and {other}.0 began alike with other seeds, and {rows} of their frames are the same"
         return f"{alike}: is out.seed used? segments that run alike count as one"
