@@ -31,6 +31,7 @@ class Oddities:
         self._frames, self._recorder = frames, recorder
         self._due = [self._time, self._frameless, *([] if draws else [self._seeds])]
         self._seen = dict[str, int]()  # walker -> segments whose times were looked at
+        self._first = 0.0  # time of the first frame after a prepared start
 
     def look(self) -> None:
         """At what was published since the last look."""
@@ -49,10 +50,13 @@ class Oddities:
         for name, row in self._fresh():
             if "time" not in self._frames.variables(name):
                 return ""
-            times = self._frames.read("time", Span(name, row["first_row"], row["end_row"]))
-            from_frame = row["parent_walker"] >= 0
-            before = self._time_of(walker_name(row["parent_walker"]), row["parent_row"]) if from_frame else 0.0
-            if odd := miscounted(times, before, self._time_of(name, 0)):
+            times, before = self._frames.read("time", Span(name, row["first_row"], row["end_row"])), 0.0
+            if row["parent_walker"] >= 0:
+                parent = self._frames.row(walker_name(row["parent_walker"]), row["parent_row"])
+                before = float(parent["time"])
+            else:
+                self._first = float(times[0])
+            if odd := miscounted(times, before, self._first):
                 return f"segment {name}.{row['number']}: {odd}; simulated times of this run are wrong"
             if before > 0:
                 return ""
@@ -71,9 +75,6 @@ class Oddities:
                     self._seen[walker.name] = row["number"] + 1
                     if row["end_row"] > row["first_row"]:
                         yield walker.name, row
-
-    def _time_of(self, walker: str, row: int) -> float:
-        return float(self._frames.row(walker, row)["time"])
 
     def _seeds(self) -> str | None:
         """Of two walkers' first segments at the prepared start: all frames that both have are the same."""
