@@ -58,6 +58,7 @@ def noted(
             writer.publish()
             recorder.record(Published(walker=walker, frames=(number + 1) * rows, segments=number + 1))
             oddities.look()
+    Oddities(frames, recorder, draws=draws).look()  # as of the driver that resumes the run
     recorder.journal.close()
     return sum(isinstance(note, Note) for note in recorder.state.notes)
 

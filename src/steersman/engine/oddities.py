@@ -22,7 +22,7 @@ CHANGES = 3  # from one of them to the next, that are no chance where two segmen
 
 
 class Oddities:
-    """Notes once each what is odd.
+    """Notes once each what is odd, also where the run is resumed.
 
     Args:
         draws: the policy draws new members, so that segments at the prepared start do not begin alike.
@@ -43,7 +43,7 @@ class Oddities:
                 said = ""
             if said is not None:
                 self._due.remove(check)
-                if said:
+                if said and all(getattr(note, "text", "") != said for note in self._recorder.state.notes):
                     self._recorder.note(said)
 
     def _time(self) -> str | None:
