@@ -1,6 +1,5 @@
 """A workflow file of more than one module, and the processes that its stages start."""
 
-import importlib.util
 import subprocess
 import sys
 import textwrap
@@ -55,8 +54,8 @@ FILES = {
 
 
 def place_of(module: str) -> Path | None:
-    """The folder in which this process would find it."""
-    found = importlib.util.find_spec(module)
+    """The folder in which this process would find it, had it not imported it."""
+    found = next(filter(None, (finder.find_spec(module, None) for finder in sys.meta_path)), None)
     return Path(found.origin).parent if found and found.origin else None
 
 
