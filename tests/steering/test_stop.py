@@ -1,8 +1,10 @@
 """Stop rules say why, combine, and know goals from budgets."""
 
+from typing import Any
+
 import pytest
 
-from steersman.steering import SECONDS, Progress, budget, plateau, reached
+from steersman.steering import SECONDS, Novelty, Progress, Unsteered, budget, plateau, reached
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,13 @@ def test_rules_combine_and_the_one_that_is_met_is_told() -> None:
     assert spent is not None
     assert not spent.goal
     assert rule.share(Progress(frames=50)) == 0.5
+
+
+@pytest.mark.parametrize("rule", [budget(frames=1), budget(frames=1) | reached("q", 1.0), Novelty("z"), Unsteered()])
+def test_or_drops_no_rule_and_no_policy(rule: Any) -> None:
+    """Of `budget(...) or reached(...)` Python keeps the first alone."""
+    with pytest.raises(TypeError):
+        _ = rule or reached("q", 2.0)
 
 
 def test_what_is_no_number_ends_nothing() -> None:

@@ -91,7 +91,9 @@ class Steering:
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the scores that policy, prune rule and bias look at, without which the fallback chooses."""
-        return tuple(chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each))
+        return tuple(
+            chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each is not None)
+        )
 
     def deciding(self, known: Collection[str]) -> Policy:
         """Which policy chooses, when all goes well. Args: known: names of the scores that there are."""
@@ -114,7 +116,8 @@ def steered(
     """What `wf.steer` makes of its arguments. Raises: TypeError: there is neither a policy nor a bias."""
     if policy is None and bias is None:
         raise TypeError('give a policy or a bias: wf.steer(Novelty("z")), or wf.steer(bias=Opes("z", barrier_kT=14))')
-    return Steering(policy or Unsteered(), explore, fallback or Unsteered(), prune, bias)
+    policy, fallback = (Unsteered() if each is None else each for each in (policy, fallback))
+    return Steering(policy, explore, fallback, prune, bias)
 
 
 class Decider:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral, Real
+from typing import NoReturn
 
 import numpy as np
 
@@ -62,7 +63,14 @@ _KINDS: dict[str, type] = {
 }
 
 
-class Policy:
+class Alternatives:
+    """What `|` joins. Python's `or` would drop all but the first without a word."""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is neither true nor false: write a | b, not `a or b`")
+
+
+class Policy(Alternatives):
     """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
 
     @property
@@ -234,7 +242,7 @@ class Progress:
     measured_at: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-class StopRule:
+class StopRule(Alternatives):
     """Says why a run should end."""
 
     @property
@@ -297,7 +305,7 @@ class AnyOf(StopRule):
 
     def reason(self, progress: Progress) -> str | None:
         rule = self.met(progress)
-        return rule.reason(progress) if rule else None
+        return None if rule is None else rule.reason(progress)
 
     def share(self, progress: Progress) -> float:
         return max(rule.share(progress) for rule in self.rules)
