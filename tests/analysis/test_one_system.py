@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from steersman import Params, Workflow, budget, every
 from steersman.analysis.one_system import differing
-from steersman.journal.records import Tell
 from steersman.steering.protocols import StopRule
 
 GIVEN = {"kT": 1.0, "points": [1, 2], "frames": 100, "train_every": 10}
@@ -22,11 +23,23 @@ class System(Params):
     train_every: int = 10
 
 
-def history(*later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any:
-    directory = SimpleNamespace(settings=lambda: {"params": GIVEN | given})
-    told = [Tell(id="1", who="me", verb="set", text="", settings=each) for each in later]
-    state = SimpleNamespace(run=SimpleNamespace(workflow=workflow), notes=told)
-    return SimpleNamespace(directory=directory, state=state)
+class Starts(dict[str, np.ndarray]):
+    """By column, as long as a column."""
+
+    def __len__(self) -> int:
+        return len(self["set"])
+
+
+def history(*later: dict[str, Any], workflow: str = "mine", ran: int = -1, **given: Any) -> Any:
+    """A run whose parameters were changed so; the first `ran` of its sets of them, or all, made frames."""
+    sets = list(accumulate(later, lambda before, after: before | after, initial=dict[str, Any]()))
+    return SimpleNamespace(
+        directory=SimpleNamespace(settings=lambda: {"params": GIVEN | given}),
+        state=SimpleNamespace(run=SimpleNamespace(workflow=workflow)),
+        starts=Starts(set=np.arange(len(sets))),
+        segments=SimpleNamespace(start=np.arange(len(sets)), made=np.arange(len(sets))[: ran if ran >= 0 else None]),
+        sets=sets,
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,6 +49,7 @@ def history(*later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any
         ([history({"frames": 200, "train_every": 20, "kT": 1})], []),  # a longer run, and the same number
         ([history({"kT": 1.2})], ["kT"]),
         ([history({"kT": 1.2}, {"kT": 1.0})], ["kT"]),  # and back
+        ([history({"kT": 1.2}, ran=1)], []),  # no segment ran with it
         ([history(), history(kT=2.0, points=[3])], ["kT", "points"]),
         ([history(), history(workflow="other")], ["the"]),
         ([history({"kT": 2.0}), history(kT=2.0)], ["kT"]),

@@ -26,6 +26,7 @@ def noted(
     draws: bool = False,
     rows: int = ROWS,
     still: int = 0,
+    drew: bool = True,
 ) -> int:
     """How many notes a run of two walkers with two segments each leaves, looked at after every publication.
 
@@ -35,12 +36,13 @@ def noted(
         first: time of a segment's first frame.
         rows: frames of a segment.
         still: so many of its first frames are the same, but for the start itself.
+        drew: walkers say that their first segments drew random numbers.
     """
     frames, recorder = Frames(folder / "frames"), Recorder(Journal(folder / "journal.jsonl"), State())
     oddities = Oddities(frames, recorder, draws=draws)
     oddities.look()
     frames.path.mkdir()
-    writers = [GroupWriter(frames.path / f"w{walker}") for walker in (0, 1)]
+    writers = [GroupWriter(frames.path / f"w{walker}", attributes={"drew": drew}) for walker in (0, 1)]
     for walker in (0, 1):
         recorder.record(Hired(walker=walker, slot=walker))
     for number in (0, 1):
@@ -72,15 +74,17 @@ def test_a_time_that_is_not_the_segments_own_is_noted_once(
 
 
 @pytest.mark.parametrize(
-    ("seeds", "draws", "still", "notes"),
-    [(4, False, 0, 0), (1, False, 0, 1), (1, True, 0, 0), (1, False, 8, 1), (1, False, 9, 0), (1, False, ROWS, 0)],
-)
-def test_seeds_that_change_nothing_are_noted_once(
-    tmp_path: Path, seeds: int, draws: bool, still: int, notes: int
-) -> None:
+    ("asked", "notes"),
+    [
+        ({"seeds": 4}, 0), ({"seeds": 4, "drew": False}, 0), ({"seeds": 1}, 1), ({"seeds": 1, "draws": True}, 0),
+        ({"seeds": 1, "still": 8}, 1), ({"seeds": 1, "still": 9}, 0), ({"seeds": 1, "still": ROWS}, 0),
+        ({"seeds": 1, "still": ROWS, "drew": False}, 1),
+    ],
+)  # fmt: skip
+def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, asked: dict[str, Any], notes: int) -> None:
     """Where a policy draws members, two segments at the prepared start do not begin alike; and of a rare event two
-    segments in which it does not happen, or once, are alike by chance."""
-    assert noted(tmp_path, seeds=seeds, draws=draws, still=still) == notes
+    segments in which it does not happen, or once, are alike by chance, unless they drew no random number."""
+    assert noted(tmp_path, **asked) == notes
 
 
 def test_segments_without_frames_have_no_oddities(tmp_path: Path) -> None:

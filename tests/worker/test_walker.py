@@ -127,6 +127,22 @@ def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
     assert all("'y'" in each["cause"] for each in ended[6:])
 
 
+@pytest.mark.parametrize(
+    ("draw", "drew"),
+    [
+        (lambda seed: np.random.default_rng(seed()).random(), True),
+        (lambda seed: np.random.random(), True),  # noqa: NPY002 (begins with the segment's seed)
+        (lambda seed: np.random.default_rng(1).random(), False),
+        (lambda seed: 0.5, False),
+    ],
+)
+def test_a_walker_says_whether_its_first_segment_drew_of_its_seed(
+    space: TupleSpace, tmp_path: Path, draw: Callable[[Callable[[], int]], float], drew: bool
+) -> None:
+    run_walker(space, tmp_path, lambda p, start, out: out.append(x=draw(lambda: out.seed)))
+    assert Frames(tmp_path / "frames").attributes("w0")["drew"] is drew
+
+
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:
     out.append(x=1.0)
     while not out.stopped:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from steersman.data.history import History
-from steersman.journal.records import Tell
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadInput
@@ -23,8 +24,9 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
         return  # whose parameters are others
     given: list[Mapping[str, Any]] = []
     for history in histories:
-        asked = history.directory.settings()["params"]
-        given += [asked, *(asked | note.settings for note in history.state.notes if isinstance(note, Tell))]
+        asked, of = history.directory.settings()["params"], history.segments
+        sets = np.append(history.starts["set"], 0)[np.minimum(of.start[of.made], len(history.starts))]
+        given += [asked | history.sets[i] for i in np.unique(sets)] or [asked]  # with which segments made frames
     for name in given[-1]:
         values: list[Any] = []
         for each in given:

@@ -78,9 +78,9 @@ class Oddities:
                         yield walker.name, row
 
     def _seeds(self) -> str | None:
-        """Of two walkers' first segments at the prepared start: all frames that both have are the same, and change.
+        """Of two walkers' first segments at the prepared start: all frames that both have are the same.
 
-        Where nothing happens for long, as in kinetic Monte Carlo, equal frames say nothing.
+        Where nothing happens for long, as in kinetic Monte Carlo, this says nothing, unless no random number was drawn.
         """
         ended = [walker.name for walker in self._recorder.state.walkers.values() if walker.published_segments]
         if len(ended) < 2:
@@ -100,7 +100,7 @@ class Oddities:
                 return ""
             if name not in ("time", "segment"):
                 changes |= (mine[1:] != mine[:-1]).reshape(rows - 1, -1).any(axis=1)
-        if changes.sum() < CHANGES:
+        if changes.sum() < CHANGES and any(self._frames.attributes(name).get("drew", True) for name in (one, other)):
             return ""
         alike = f"{one}.0 and {other}.0 began alike with other seeds, and {rows} of their frames are the same"
         return f"{alike}: is out.seed used? If it is not, all segments that begin alike are one"

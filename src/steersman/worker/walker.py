@@ -38,6 +38,7 @@ from steersman.store import (
 )
 from steersman.store.names import walker_name
 from steersman.store.variables import CONVENTIONS
+from steersman.system import random_numbers
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
@@ -252,7 +253,10 @@ class Walker:
                 start = self._read_start(order)
                 read_s = time.monotonic() - began
                 with drawing(order.seed):
+                    random = random_numbers.states() if number == 0 else b""
                     self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+                    if number == 0:
+                        self._writer.attributes["drew"] = out.seed_read or random_numbers.states() != random
         except Enough:  # its frames count, and how it went on from there is not known
             pass
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
