@@ -140,7 +140,7 @@ def test_a_walker_says_whether_its_first_segment_drew_of_its_seed(
     space: TupleSpace, tmp_path: Path, draw: Callable[[Callable[[], int]], float], drew: bool
 ) -> None:
     run_walker(space, tmp_path, lambda p, start, out: out.append(x=draw(lambda: out.seed)))
-    assert Frames(tmp_path / "frames").attributes("w0")["drew"] is drew
+    assert Frames(tmp_path / "frames").attributes("w0")["drew"] == drew
 
 
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:

@@ -256,7 +256,8 @@ class Walker:
                     random = random_numbers.states() if number == 0 else b""
                     self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
                     if number == 0:
-                        self._writer.attributes["drew"] = out.seed_read or random_numbers.states() != random
+                        drew = out.seed_read or random_numbers.states() != random
+                        self._writer.attributes["drew"] = int(drew)  # NetCDF has no booleans
         except Enough:  # its frames count, and how it went on from there is not known
             pass
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
