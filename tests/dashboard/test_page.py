@@ -138,9 +138,7 @@ def test_a_short_run_shows_a_scalar_score_over_seconds_and_a_crystal_in_its_box(
     """)
     with serving(finished) as served:
         page = look.open(served)
-        expect(page.locator("html")).to_have_attribute(
-            "data-written", re.compile(r"wall time since the run began \(s\)")
-        )
+        expect(page.locator("html")).to_have_attribute("data-written", re.compile(r"wall time of the frame \(s\)"))
         expect(page.locator("#molecule canvas")).to_be_visible()
         expect(page.locator("#molecule")).to_have_attribute("data-box", "drawn")
     look.check()

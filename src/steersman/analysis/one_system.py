@@ -32,7 +32,7 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
         for each in given:
             values += [each[name]] if name in each and each[name] not in values else []
         if len(values) > 1 and not _of_rules(name, values, given[-1], workflow):
-            yield _said(name, "if simulate uses it, ", values)
+            yield _said(name, "if it changes the dynamics, ", values)
 
 
 def _said(name: str, condition: str, values: Sequence[Any]) -> str:

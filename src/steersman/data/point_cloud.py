@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from steersman.data.clock import WallTime
 from steersman.data.scored import Projection, best, projection
 from steersman.data.segment_table import SegmentTable
 from steersman.journal.scoreboard import fullest
@@ -34,7 +35,7 @@ class Axes:
 
     @property
     def labels(self) -> tuple[str, str]:
-        return self.projection.labels if self.projection else ("wall time since the run began", self.name)
+        return self.projection.labels if self.projection else ("wall time of the frame", self.name)
 
 
 class PointCloud:
@@ -106,11 +107,11 @@ class PointCloud:
             self._take(Span(group, read, end), table)
             self.behind = rows - end
 
-    def place(self, at: np.ndarray | slice, table: SegmentTable, began: float) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) float32 x and y of some frames; hours since `began` (seconds since 1970) where x is a moment."""
+    def place(self, at: np.ndarray | slice, table: SegmentTable, wall: WallTime) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) float32 x and y of some frames; hours of wall time where x is a moment."""
         x, y = self.x[at], self.y[at]
         if self.axes is not None and self.axes.projection is None:
-            x = ((self.moments(at, table) - began) / 3600).astype(np.float32)
+            x = (wall.elapsed(self.moments(at, table)) / 3600).astype(np.float32)
         return x, y
 
     def moments(self, at: np.ndarray | slice, table: SegmentTable) -> np.ndarray:

@@ -246,7 +246,8 @@ def open_run(path: Path) -> RunDirectory:
         known = runs_in(Path("runs"))
         newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)
         here = f"; the newest here is {newest.path}" if newest else ""
-        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){here}")
+        found = "this is not a run directory (it has no journal.jsonl)" if path.exists() else "there is no such folder"
+        raise BadDirectory(str(path), f"{found}{here}")
     return RunDirectory(path)
 
 

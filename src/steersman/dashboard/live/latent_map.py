@@ -35,7 +35,7 @@ def points(watched: Watched, colour: str = "time", box: Box | None = None, most:
     if cloud.axes is None or not len(cloud):
         return packed({"total": 0, "colours": []})
     at, inside = _within(watched, box, most)
-    x, y = cloud.place(at, table, watched.history.state.run.t)
+    x, y = cloud.place(at, table, watched.history.wall_time)
     meta, c = coloured(watched, colour, at, inside)
     return packed(meta, x=x, y=y, c=c)
 
@@ -48,7 +48,7 @@ def shown(watched: Watched, most: int) -> tuple[np.ndarray | None, bytes]:
     if cloud.axes is None or not len(cloud):
         return None, b""
     at, _ = _within(watched, None, most)
-    x, y = cloud.place(at, table, watched.history.state.run.t)
+    x, y = cloud.place(at, table, watched.history.wall_time)
     return at, packed({}, x=x, y=y, segment=cloud.segment[at], row=cloud.row[at])
 
 
@@ -107,7 +107,7 @@ def pick(
     cloud, table = _of(watched, generation)
     if not len(cloud):
         return {"frames": [], "number": 0}
-    px, py = cloud.place(ALL, table, watched.history.state.run.t)
+    px, py = cloud.place(ALL, table, watched.history.wall_time)
     near = np.flatnonzero((np.abs(px - x) <= reach[0]) & (np.abs(py - y) <= reach[1]))
     near = near[_counts(cloud, table, near)]
     if not len(near):
@@ -131,7 +131,7 @@ def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: 
         return {"number": 0, "frames": []}
     outline = np.asarray(corners, float)
     low, high = outline.min(axis=0), outline.max(axis=0)
-    px, py = cloud.place(ALL, table, watched.history.state.run.t)
+    px, py = cloud.place(ALL, table, watched.history.wall_time)
     near = np.flatnonzero((px >= low[0]) & (px <= high[0]) & (py >= low[1]) & (py <= high[1]))
     near = near[_counts(cloud, table, near)]
     held = near[Polygon(outline).contains_points(np.stack([px[near], py[near]], axis=1))] if len(near) else near
@@ -165,7 +165,7 @@ def places(watched: Watched, frames: Sequence[tuple[int, int, int]]) -> list[lis
     known = dict(zip(zip(cloud.segment[at].tolist(), cloud.row[at].tolist(), strict=True), at.tolist(), strict=True))
     found = [known.get((segment, row)) for segment, _, row in frames]
     have = np.array([i for i in found if i is not None], int)
-    x, y = cloud.place(have, table, watched.history.state.run.t)
+    x, y = cloud.place(have, table, watched.history.wall_time)
     shown = iter(zip(x.tolist(), y.tolist(), strict=True))
     return [None if i is None else list(next(shown)) for i in found]
 
