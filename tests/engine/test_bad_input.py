@@ -300,7 +300,7 @@ def test_a_place_where_nobody_can_write(refused: Refused) -> None:
 
 def test_asking_about_a_run_that_is_not_there(refused: Refused) -> None:
     for verb in (["status", "runs/fold-0001"], ["watch", "nowhere"], ["why", "nowhere", "w0.1"]):
-        assert "this is not a run directory" in refused(*verb)
+        assert "there is no such folder" in refused(*verb)
 
 
 def test_new_never_overwrites(refused: Refused, tmp_path: Path) -> None:
