@@ -228,12 +228,14 @@ class Standing:
 
     def _before_segment(self, walker: Walker, record: records.Began) -> None:
         """What a walker's time went into before it began a segment."""
-        if len(walker.segments) > 1:
+        if len(walker.segments) == 1:
+            walker.seconds["started"] = max(0.0, record.t - walker.started)
+            return
+        walker.seconds["waited"] += record.waited_s
+        if self._pauses or self.paused:  # of few runs, and this is done a million times
             paused = min(record.waited_s, self.paused_s(record.t - record.waited_s, record.t))
             walker.seconds["paused"] += paused
-            walker.seconds["waited"] += record.waited_s - paused
-        else:
-            walker.seconds["started"] = max(0.0, record.t - walker.started)
+            walker.seconds["waited"] -= paused
 
     def _pause(self, record: records.Tell) -> None:
         hours = self.hours(record.t)
