@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from steersman.analysis import time_scales
-from steersman.analysis.markov import CONNECTED, MOST_LABELS, WHOLE, MarkovStateModel
+from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.page import Analysis
-from steersman.analysis.trajectories import Trajectories
+from steersman.analysis.trajectories import MOST_LABELS, WHOLE, Trajectories, amounts, few
 from steersman.analysis.weighted import weighted
 from steersman.data.facts import count, digits, percent
 from steersman.steering import Policy, Scores, WeightedEnsemble
@@ -52,7 +52,7 @@ def by_weights(found: Trajectories, policy: Policy) -> dict[str, Any]:
         return {}
     frames = np.bincount(found.members.round)[1:] / np.maximum(_members(found.members), 1)
     try:
-        said = weighted(found.members, _few(found.labels), policy.target, float(np.median(frames)) * found.step)
+        said = weighted(found.members, few(found.labels), policy.target, float(np.median(frames)) * found.step)
     except ValueError as error:
         return {"weighted": {"problem": str(error)}}
     return {"weighted": said}
@@ -119,7 +119,7 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
 
 
 def _populations(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
-    for name, value in _few(labels).items():
+    for name, value in few(labels).items():
         reached = {label: bool((model.weights[value == label] > 0).any()) for label in np.unique(value[value >= 0])}
         yield (
             name,
@@ -130,19 +130,9 @@ def _populations(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> A
         )
 
 
-def _few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those that name a few states: booleans, and whole numbers of few values."""
-    return {
-        name: value
-        for name, value in labels.items()
-        if value.ndim == 1 and value.dtype.kind in WHOLE and len(np.unique(value)) <= MOST_LABELS
-    }
-
-
 def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
-    for name, value in labels.items():
-        if value.ndim == 1 and value.dtype.kind not in WHOLE:
-            yield name, model.average(value).tolist()
+    for name, value in amounts(labels).items():
+        yield name, model.average(value).tolist()
 
 
 def too_many(labels: Mapping[str, np.ndarray]) -> list[str]:

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.analysis.answer import interval, table, too_many
-from steersman.analysis.markov import MOST_LABELS
 from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
+from steersman.analysis.trajectories import MOST_LABELS
 from steersman.dashboard import free_energy, style
 from steersman.data.facts import count, percent
 from steersman.data.segment_table import BATCH

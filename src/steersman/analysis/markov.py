@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from steersman.analysis.errors import TooLittle
-from steersman.analysis.trajectories import Trajectories
+from steersman.analysis.trajectories import Trajectories, amounts, few
 from steersman.system.errors import MissingExtra
 
 SHOWN = 3  # time scales
@@ -35,8 +35,6 @@ GROUPS = 6  # of neighbouring states, between which is asked whether the flow is
 SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
 FALLS = 4.0  # standard deviations by which a time scale is shorter at a longer lag, which is no noise then
 SHIFT, MATTERS = 2.0, 0.5  # standard deviations: of the change of an average with the lag, and of the average itself
-MOST_LABELS = 20  # of a yardstick whose populations are listed
-WHOLE = "biu"  # kinds of dtypes that name states
 NEVER = 1e6  # lags: a process that is slower was not seen to end in this draw
 VISITS = 5  # frames in a state that are the least it takes to say where it leads to, on the average of all
 SEED = 0  # an analysis that is made again is the same
@@ -158,12 +156,10 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
 
 
 def _asked(labels: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
-    """What is asked of frames, (n,) float each: amounts themselves; of few whole numbers, whether a frame has each."""
-    for value in (each for each in labels.values() if each.ndim == 1):
-        if value.dtype.kind not in WHOLE:
-            yield value.astype(float)
-        elif len(names := np.unique(value)) <= MOST_LABELS:
-            yield from ((value == name).astype(float) for name in names)
+    """What is asked of frames, (n,) each: amounts, and of each of a few states whether a frame is in it."""
+    yield from amounts(labels).values()
+    for value in few(labels).values():
+        yield from (value == state for state in np.unique(value))
 
 
 def _deeptime() -> Any:

@@ -30,6 +30,8 @@ from steersman.system.errors import BadInput, BadRequest, UnknownName
 
 EVEN = 0.01  # by which the time between frames may differ from segment to segment
 JOINED = "Unsteered"
+MOST_LABELS = 20  # of a yardstick whose populations are listed
+WHOLE = "biu"  # kinds of dtypes that name states
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,20 @@ class Trajectories:
     members: Scores | None = None
     differing: Sequence[str] = ()
     score: str = "score"
+
+
+def few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those that name a few states: booleans, and whole numbers of few values."""
+    return {
+        name: value
+        for name, value in labels.items()
+        if value.ndim == 1 and value.dtype.kind in WHOLE and len(np.unique(value)) <= MOST_LABELS
+    }
+
+
+def amounts(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those that are averaged."""
+    return {name: value for name, value in labels.items() if value.ndim == 1 and value.dtype.kind not in WHOLE}
 
 
 def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:

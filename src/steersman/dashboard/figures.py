@@ -34,19 +34,30 @@ from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
 
+
+def _once(draw: Draw) -> Draw:
+    """A figure in which each frame counts once, which is said where frames have weights."""
+
+    def drawn(history: History) -> tuple[Figure, str]:
+        figure, caption = draw(history)
+        weighted = history.state.weights or history.state.biases
+        return figure, f"{caption} Each frame counts once, whatever its weight." if weighted else caption
+
+    return drawn
+
+
 FIGURES: dict[str, tuple[str, Draw]] = {
-    "sampled": ("What was sampled", sampling.draw),
+    "sampled": ("What was sampled", _once(sampling.draw)),
     "why": ("Why: which policy chose the starts, and with what result", choices.draw),
-    "contacts": ("Contacts, early and late", structure.draw_contacts),
+    "contacts": ("Contacts, early and late", _once(structure.draw_contacts)),
     "sphere": ("The flow on the sphere", sphere.draw),
-    "quantities": ("What the frames hold", structure.draw_quantities),
+    "quantities": ("What the frames hold", _once(structure.draw_quantities)),
     "bias": ("The free energy along the biased score", free_energy.draw),
     "models": ("What the models learned", learning.draw),
     "epochs": ("How the training time was spent", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),
     "slots": ("What the slots did", slots.draw),
 }
-OF_FRAMES = ("sampled", "contacts", "quantities")  # figures in which each frame counts once
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
 
 
@@ -131,6 +142,4 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
         return Drawing(name, title, trouble=told(error) + place(error), failed=True)
-    if name in OF_FRAMES and (history.state.weights or history.state.biases):
-        caption += " Each frame counts once, whatever its weight."
     return Drawing(name, title, caption, _saved(text, folder / f"{name}.svg"))

@@ -32,10 +32,15 @@ class Oddities:
         self._frames, self._recorder = frames, recorder
         self._due = [self._time, self._frameless, *([] if draws else [self._seeds])]
         self._seen = dict[str, int]()  # walker -> segments whose times were looked at
+        self._at = (-1, -1)  # what was published at the last look
         self._first = 0.0  # time of the first frame after a prepared start
 
     def look(self) -> None:
         """At what was published since the last look."""
+        published = self._recorder.state.published
+        if published == self._at:
+            return
+        self._at = published
         for check in list(self._due):
             try:
                 said = check()
