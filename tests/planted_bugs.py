@@ -214,7 +214,7 @@ BUGS = [
     Bug("data/yardsticks.py", "np.arange(1, len(moments) + 1), side", "np.arange(len(moments)), side",
         "tests/data/test_yardsticks.py"),
     Bug("data/clock.py", "np.concatenate([[0.0], faster, -faster])", "np.concatenate([[0.0], faster, 0 * faster])",
-        "tests/dashboard/test_figures.py"),
+        "tests/data/test_clock.py"),
     Bug("models/model.py", "own.clone() if place in places else own", "own", "tests/models/test_model.py"),
     Bug("steering/audits.py", "(each != each[first][where]).any()", "False", "tests/steering/test_audits.py"),
     Bug("data/repair.py", "if before <= known and not isinstance(record, Left):", "if True:",

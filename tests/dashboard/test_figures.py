@@ -11,8 +11,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -22,7 +20,6 @@ from steersman.dashboard.live.frame import shown
 from steersman.dashboard.live.stages import graph
 from steersman.dashboard.live.watched import Watched
 from steersman.data import slot_time, stored
-from steersman.data.clock import Clock, simulated_scale, wall_scale
 from steersman.data.history import History
 from steersman.data.scored import Plane, Scored, plane
 from steersman.data.segment_table import SegmentTable
@@ -311,40 +308,6 @@ def test_versions_are_named_as_far_as_their_names_have_room() -> None:
         axes.set_xlim(0, 100)
         style.mark_models(axes, moments)
         assert [text.get_text() for text in axes.texts] == ["model 1", "model 2"] if named else ["1", "2"]
-
-
-def test_the_clock_leaves_out_the_time_between_sessions() -> None:
-    began, ended = np.array([100.0, 501.0]), np.array([105.0, 505.0])
-    clock = Clock([(100.0, 100.0), (500.0, 110.0)], began, ended, np.array([2.0, 2.0]), "ps")
-    assert clock.elapsed([100.0, 110.0, 500.0, 505.0]) == pytest.approx([0, 10, 10, 15])
-    assert clock.simulated([100.0, 105.0, 500.0, 501.0, 503.0, 505.0]) == pytest.approx([0, 2, 2, 2, 3, 4])
-
-
-SEGMENTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 1e6)), min_size=1, max_size=20)
-
-
-@given(SEGMENTS, st.lists(st.floats(0, 250), min_size=1))
-def test_simulated_time_is_the_sum_of_what_each_segment_has_simulated_by_then(
-    segments: list[tuple[float, float, float]], moments: list[float]
-) -> None:
-    """Nothing is simulated while no segment runs."""
-    began, took, simulated = np.array(segments).T
-    took = np.maximum(took, 1e-3)
-    clock = Clock([(0.0, 0.0)], began, began + took, simulated, "ps")
-    share = np.clip((np.array(moments)[:, None] - began) / took, 0, 1)
-    np.testing.assert_allclose(clock.simulated(moments), share @ simulated, rtol=1e-6, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("longest", "unit", "shown"),
-    [(400, "ps", "ps"), (5e5, "ps", "ns"), (3.0, "s", "s"), (7.0, "days", "days"), (7.0, "1", ""), (0.0, "ps", "ps")],
-)
-def test_times_are_shown_in_a_unit_that_reads_well(longest: float, unit: str, shown: str) -> None:
-    assert simulated_scale(longest, unit).unit == shown
-
-
-def test_wall_time_is_shown_in_seconds_minutes_or_hours() -> None:
-    assert [wall_scale(seconds).unit for seconds in (80, 5000, 90_000)] == ["s", "min", "h"]
 
 
 def test_a_figure_is_drawn_with_one_thread() -> None:
