@@ -14,16 +14,25 @@ from steersman.journal.records import Began, Ended, FrameId, Hired, Published, R
 EVENTS = 1_000_000
 SEGMENTS_PER_WALKER = 5_000
 REPLAY = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 from steersman.journal.file import Journal
 from steersman.journal.state import State
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-began, state = time.process_time(), State()
-Journal(Path(sys.argv[1]), replay=state.apply)
-took = time.process_time() - began
-grew = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-print(json.dumps({"seconds": took, "mib": grew, "segments": state.ended.total(), "frames": state.frames}))
+
+def peak():  # getrusage's is never less than that of the process that started this one
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) / 1024
+
+path, began = Path(sys.argv[1]), time.process_time()
+with path.open("rb") as file:
+    for line in file:
+        json.loads(line)
+read, before = time.process_time(), peak()
+state = State()
+Journal(path, replay=state.apply)
+replayed = time.process_time() - read
+print(json.dumps({"read_s": read - began, "replayed_s": replayed, "mib": peak() - before,
+                  "segments": state.ended.total(), "frames": state.frames}))
 """
 
 
@@ -46,8 +55,8 @@ def long_story(segments: int) -> Iterator[Record]:
 
 
 @pytest.mark.slow
-def test_a_million_events_are_replayed_in_ten_seconds_and_bounded_memory(tmp_path: Path) -> None:
-    """Memory: some 300 bytes a segment, for 250,000 of them; records themselves are not kept."""
+def test_a_million_events_are_replayed_in_the_time_of_reading_them_and_in_bounded_memory(tmp_path: Path) -> None:
+    """In some 6 s, one and a half times what Python's json takes for the lines alone; records are not kept."""
     path = tmp_path / "journal.jsonl"
     segments = EVENTS // 4
     rewrite(path, long_story(segments))
@@ -56,5 +65,5 @@ def test_a_million_events_are_replayed_in_ten_seconds_and_bounded_memory(tmp_pat
     print(measured)
     assert measured["segments"] == segments
     assert measured["frames"] == segments * 20
-    assert measured["seconds"] < 10
-    assert measured["mib"] < 200
+    assert measured["replayed_s"] < 3 * measured["read_s"]
+    assert measured["mib"] < 50

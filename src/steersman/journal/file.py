@@ -13,7 +13,6 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -69,6 +68,10 @@ class Place:
     number: int = 0
     crc: int | None = FIRST
     flaws: list[Flaw] = field(default_factory=list)
+
+    def copy(self) -> Place:
+        """As it is now, but for flaws; copy.copy takes a fifth of a long replay."""
+        return Place(self.offset, self.line, self.at, self.number, self.crc, self.flaws)
 
 
 class Journal:
@@ -278,14 +281,14 @@ def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None
     place = Place()
     if not path.exists():
         return place, ""
-    whole, waiting = copy(place), list[Record]()
+    whole, waiting = place.copy(), list[Record]()
     for record in follow(path, place):
         waiting.append(record)
         if not record.more:
             for each in waiting:
                 fits(place, replay, each)
             waiting.clear()
-            whole = copy(place)
+            whole = place.copy()
     with path.open("r+b") as file:
         file.seek(whole.offset)
         torn = file.read()

@@ -18,6 +18,8 @@ from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding,
 from steersman.store import number_of
 from steersman.store.names import FrameName, SegmentName
 
+REPAIRS = (records.Damaged, records.Merged)  # they may come long after the end of the run
+
 
 class State(Standing):
     """A run as its journal records it.
@@ -39,7 +41,7 @@ class State(Standing):
 
         Raises: BadRecord: it does not fit those before it; one of them is missing, say.
         """
-        if not isinstance(record, records.Damaged | records.Merged):  # a repair may come long after the end of the run
+        if not isinstance(record, REPAIRS):
             self.now = record.t
         self._sums.clear()
         try:
@@ -374,7 +376,8 @@ class State(Standing):
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how
         self.ended[how] += 1
-        self.stopping.pop(segment.name, None)
+        if self.stopping:
+            self.stopping.pop(segment.name, None)
 
     def _done_with(self, start: int | None) -> None:
         if start is not None:
