@@ -28,6 +28,7 @@ from pathlib import Path
 import steersman
 from steersman.benchmarks import phases
 from steersman.executors import packed
+from steersman.stages import loading
 from steersman.system.errors import BadRequest
 
 START = """
@@ -52,9 +53,11 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="parameters of the campaign")
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
+    ours, path = chosen.workflow in loading.shipped(), loading.find(chosen.workflow)
+    named = chosen.workflow if ours else str(path.resolve())  # walkers start in another folder
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
-        found = phases.measure(Path(folder), chosen.workflow, chosen.set)
-        files = measure(Path(folder), chosen.workflow) if shutil.which("strace") else None
+        found = phases.measure(Path(folder), named, chosen.set)
+        files = measure(Path(folder), named) if shutil.which("strace") else None
         print(json.dumps({"workflow": chosen.workflow, "phases": found, "files": files}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import getpass
 import hashlib
 import importlib.metadata
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +126,7 @@ class RunDirectory:
 
     def _settings(self, file: Path) -> _Settings:
         try:
-            loaded = plain.parse(self.read(file, 2 * plain.MOST_BYTES).decode(), dumped=True)
+            loaded = deepcopy(_parsed(self.read(file, 2 * plain.MOST_BYTES).decode()))
         except OSError as error:
             raise BadDirectory(str(file), f"cannot be read: {error.strerror}") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -134,6 +136,12 @@ class RunDirectory:
         if odd := [key for key in ("params", "site") if not isinstance(loaded.get(key, {}), dict)]:
             raise BadDirectory(str(file), f"{odd[0]!r} has no `key: value` lines; see `steersman verify`")
         return _Settings(file, loaded)
+
+
+@functools.lru_cache(8)
+def _parsed(text: str) -> Any:
+    """A report asks for its settings a dozen times."""
+    return plain.parse(text, dumped=True)
 
 
 class _Settings(dict[str, Any]):
