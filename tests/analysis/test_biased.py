@@ -217,7 +217,8 @@ def test_analyse_says_what_the_weights_say(run: steersman.Run, directory: RunDir
     assert said["populations"]["well = 1"] == said["populations"]["z > 0"]
     square = run.unbiased.average(run.scores["z"].to_numpy() ** 2)
     assert said["averages"]["square"] == [square.value, square.low, square.high]
-    assert [problem.split()[0] for problem in said["problems"]] == [str(FRAMES)], "only the soft segment is a problem"
+    assert [note.split()[0] for note in said["notes"]] == [str(FRAMES)], "the soft segment"
+    assert biased.lines(said)[-1] == biased.SUPPORTED
     alone = biased.answer(run.unbiased, workflow, ["z > 0"])["free_energies"]
     assert list(alone.values()) == list(said["free_energies"].values())
 

@@ -82,14 +82,15 @@ def test_whole_numbers_are_states_or_amounts_by_what_is_made_of_them(take: Any, 
 
 @pytest.mark.slow
 def test_every_yardstick_of_one_number_a_frame_is_answered(found: Trajectories, model: markov.MarkovStateModel) -> None:
-    """By populations where it names a few states; floats by their average; of many labels it is said."""
+    """By populations where it names a few states; floats by their average; of many labels a note says it."""
     wells = found.labels["wells"]
     counted = np.arange(len(wells)) % 100
     labels = {"left": (wells >= 0) & (wells < 3), "wells": wells, "counted": counted, "measured": counted / 1.0}
     said = answer.answer(replace(found, labels=labels), model)
     assert said["populations"].keys() == {"left", "wells"}
     assert said["averages"].keys() == {"measured"}
-    assert [text.split()[0] for text in said["problems"] if "whole numbers" in text] == ["counted"]
+    assert [note.split()[0] for note in said["notes"]] == ["counted"]
+    assert answer.lines(said)[-1] == answer.SUPPORTED, "a note does not take its place"
     left = sum(share for share, _, _ in list(said["populations"]["wells"].values())[:3])
     assert said["populations"]["left"]["True"][0] == pytest.approx(left)
 

@@ -133,7 +133,11 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
         plan = campaign.plan("my.py", **same | {what: value})
         with pytest.raises(OtherRun) as told:
             begin(plan, run_dir=run, go_on=True, seed=plan.seed)
-        assert told.value.what == what
+        assert [each.partition(" is ")[0] for each in told.value.differing] == [what]
+    other = campaign.plan("my.py", assignments={"frames": 2_999}, seed=2, rounds=True)
+    with pytest.raises(OtherRun) as told:
+        begin(other, run_dir=run, go_on=True, seed=2)
+    assert [each.partition(" is ")[0] for each in told.value.differing] == ["parameter frames", "rounds", "seed"]
     (page / "my.py").write_text(text.replace("range(50)", "range(60)"))
     with pytest.raises(OtherLoop) as differ:
         begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)

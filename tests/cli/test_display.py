@@ -17,7 +17,7 @@ from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
 from steersman.data import why
 from steersman.data.facts import facts
-from steersman.data.overview import Overview, _left_s, overview
+from steersman.data.overview import Overview, overview
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
@@ -42,7 +42,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget, protocols, reached
+from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget, reached
 from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
 from steersman.worker.training import profile
 
@@ -148,14 +148,35 @@ def test_a_pause_slows_no_rate_and_spends_hours(state: State) -> None:
     for t, verb in ((10.0, "pause"), (50.0, "continue")):
         state.apply(Tell(t=t, id=verb, who="me", verb=verb, text=verb))
     assert state.paused_hours == pytest.approx(40 / 3600)
-    progress = protocols.Progress(frames=40, hours=60 / 3600)
+    state.apply(Hired(t=51.0, walker=0, slot=0))
+    state.apply(Published(t=62.0, walker=0, frames=40, segments=0))
     for rule, left_s in (
         (budget(frames=100), 30),
         (budget(hours=100 / 3600), 40),
         (budget(frames=100, hours=80 / 3600), 20),
     ):
-        assert _left_s((rule,), progress, state.paused_hours) == pytest.approx(left_s)
-    assert _left_s((reached("x", 1.0),), progress, 0.0) is None
+        assert seen(state, 62.0, rule).budget.left_s == pytest.approx(left_s)
+    assert seen(state, 62.0, reached("x", 1.0)).budget.left_s is None
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "by itself"])
+def test_the_time_left_is_at_the_pace_of_late(told: bool) -> None:
+    """1,000 s at 10 frames a second, then 1,000 s at one: 9,000 of 20,000 are left, and 100 of 200 simulated days are,
+    as a frame stands for more of them now. A word that changed it is seen at once; else half of the time has to pass.
+    """
+    state = State([Run(t=0.0, time_unit="day"), Session(t=0.0, host="here", pid=1), Hired(t=0.0, walker=0, slot=0)])
+    for t in range(1, 2001):
+        if told and t == 1001:
+            state.apply(Tell(t=1000.5, id="1", who="me", verb="set", text="set", settings={"delay": 1.0}))
+        frames = 10 * min(t, 1000) + max(0, t - 1000)
+        state.apply(Published(t=float(t), walker=0, frames=frames, segments=0, simulated=t / 20))
+        if t in (1010, 1990):
+            left = 20_000 - frames
+            by_frames = seen(state, float(t), budget(frames=20_000)).budget.left_s
+            assert (by_frames == pytest.approx(left, rel=0.06)) == (told or t > 1010)
+            assert seen(state, float(t), budget(sim_days=200)).budget.left_s == pytest.approx(
+                20 * (200 - t / 20), rel=0.06
+            )
 
 
 def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:

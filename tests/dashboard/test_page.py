@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from steersman.benchmarks.dashboard import write_run
 from steersman.dashboard import report, style
 from steersman.dashboard.live.access import Access
+from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING
 from steersman.engine.people import who
 from steersman.journal import file
 from steersman.journal.file import Journal
@@ -173,6 +174,11 @@ def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look,
         of = f"{load} return names.map((name) => page.ofPolicy(name, names)); }}"
         for names in ([*style.POLICY_COLOURS, *others], others, ["Edge", "Novelty", "Between"]):
             assert page.evaluate(of, names) == [style.policy_colour(name, names) for name in names]
+        spent = page.evaluate("async () => Object.keys((await import('steersman/working.js')).SPENT)")
+        assert set(spent) == {SIMULATING, STARTING, WAITING, READING, OTHER, PAUSED}, "each share of the time has one"
+        names = ["LocalOutlierFactor", "mean_P", "kT", "RMSD", "storms_percent", "DeepTICA"]
+        assert page.evaluate(f"{load} return names.map(page.words); }}", names) == list(map(style.words, names))
+    assert list(map(style.words, names))[:3] == ["local outlier factor", "mean P", "kT"], "what a user wrote stays"
     kept = {style.policy_colour(name) for name in others} & {style.ORANGE, style.SKY, style.VERMILION}
     assert not kept, "of starts at random, of plain sampling, and of what failed"
     look.check()

@@ -34,7 +34,7 @@ def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> An
 
 
 def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
-    """Time scales, populations and averages with 95 % intervals, in the unit of the run; and the problems."""
+    """Time scales, populations and averages with 95 % intervals, in the unit of the run; problems, and notes."""
     lags = [{"lag": lag.frames * found.step, "time_scales": (lag.scales * found.step).tolist()} for lag in model.lags]
     return {
         "frames": len(found.features), "pieces": len(found.pieces), "unit": found.unit, "step": found.step,
@@ -42,7 +42,7 @@ def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
         "net_flow": model.net_flow,
         "lag": model.lag.frames * found.step, "time_scales": (model.scales * found.step).tolist(), "lags": lags,
         "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
-        "problems": [*problems(found, model), *too_many(found.labels)],
+        "problems": problems(found, model), "notes": too_many(found.labels),
     }  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def lines(said: Mapping[str, Any]) -> list[str]:
         rounds = said["weighted"].get("rounds")
         of = f", the later half of {rounds} rounds" if rounds else ""
         text += [f"By the weights of the ensemble{of}:", *table(found)]
-    return [*text, *(said["problems"] or [SUPPORTED])]
+    return [*text, *said["notes"], *(said["problems"] or [SUPPORTED])]
 
 
 def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -54,7 +54,7 @@ def analysis(run: Unbiased, workflow: Workflow, score: str, states: Sequence[str
 
 
 def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str, Any]:
-    """Populations, averages, and free energies of states in kT, with 95 % intervals; and the problems.
+    """Populations, averages, and free energies of states in kT, with 95 % intervals; problems, and notes.
 
     Args:
         states: expressions of scores; the first one is what the others are compared with.
@@ -80,7 +80,8 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
         "effective": run.weights.effective, "newest": run.weights.newest,
         "populations": {each: list(run.average(mask)) for each, mask in masks.items()},
         "averages": averages, "free_energies": differences,
-        "problems": [*differing([run.history], workflow), *_problems(run, groups.values()), *too_many(yardsticks)],
+        "problems": [*differing([run.history], workflow), *_problems(run, groups.values())],
+        "notes": [*_left_out(run), *too_many(yardsticks)],
     }  # fmt: skip
 
 
@@ -131,16 +132,19 @@ def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iter
             "walkers are where the unbiased system hardly ever is. Do not use the results; take fewer dimensions or "
             "another barrier."
         )
-    if weights.odd:
-        yield (
-            f"{count(weights.odd, 'frame')} are left out: they were pushed by a share of the bias only, because their "
-            "start had failed under all of it, or their stored `bias` is not its energy in kT."
-        )
     seldom = [words for group in groups for words in _seldom(run, group)]
     if seldom:
         yield (
             f"Few passages: {'; '.join(seldom)}, and {run.weights.enough_passages} are enough. The intervals may be "
             "too narrow. Simulate more."
+        )
+
+
+def _left_out(run: Unbiased) -> Iterator[str]:
+    if run.weights.odd:
+        yield (
+            f"{count(run.weights.odd, 'frame')} are left out: they were pushed by a share of the bias only, because "
+            "their start had failed under all of it, or their stored `bias` is not its energy in kT."
         )
 
 
@@ -179,6 +183,7 @@ def lines(said: Mapping[str, Any]) -> list[str]:
         f"Weights by {count(said['versions'], 'version')} of the bias; effective sample size {said['effective']:,.0f}",
         "Results of the unbiased system with 95 % intervals:",
         *table(rows(said)),
+        *said["notes"],
         *(said["problems"] or [SUPPORTED if said["populations"] else UNASKED]),
     ]
 

@@ -24,7 +24,7 @@ class Analysis:
     """What is said of runs.
 
     Args:
-        said: plain values, with `problems` in words.
+        said: plain values, with `problems` in words, and `notes`, which leave the results as good as they are.
         facts: rows of what it was made with.
         results: rows by the title of their table.
         lines: the same for a terminal.
@@ -56,6 +56,7 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
     sections = [
         page.header(f"{title}: what equilibrium would be"),
         *(page.paragraph(problem, "failed") for problem in made.said["problems"]),
+        *map(page.paragraph, made.said["notes"]),
         page.section("The model", page.facts(made.facts)),
         *(page.section(name, page.facts(rows)) for name, rows in made.results.items()),
         page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", made.caption, svg))),

@@ -13,14 +13,12 @@ from steersman.system.errors import BadInput, EngineError
 
 class OtherRun(BadInput):
     path: str
-    what: str
-    there: str
-    asked: str
+    differing: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
-            f"{self.path} holds another run: {self.what} is {self.there} there, not {self.asked}. Give another "
-            f"run_dir; or, to go on with other parameters, `steersman resume {self.path} --set key=value`"
+            f"{self.path} holds another run: {', '.join(self.differing)}. Give another run_dir; or, to go on with "
+            f"other parameters, `steersman resume {self.path} --set key=value`"
         )
 
 

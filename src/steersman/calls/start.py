@@ -65,9 +65,9 @@ def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     known = {f"parameter {key}": value for key, value in settings["params"].items()}
     asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})
     known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
-    for what, value in asked.items():
-        if known.get(what) != value:
-            raise OtherRun(str(there.path), what, str(known.get(what)), str(value))
+    each = ((what, known.get(what), value) for what, value in asked.items())
+    if differing := tuple(f"{what} is {is_} there, not {value}" for what, is_, value in each if is_ != value):
+        raise OtherRun(str(there.path), differing)
 
 
 def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:

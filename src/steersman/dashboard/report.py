@@ -105,7 +105,8 @@ def _equilibrium(directory: RunDirectory) -> str:
     svg = directory.read(directory.analysis / "figure.svg").decode()
     problems = [page.paragraph(problem, "failed") for problem in said["problems"]]
     picture = page.picture("Time scales and free energy", said["report"]["caption"], svg)
-    return "\n".join([*problems, page.facts(said["report"]["rows"]), picture])
+    notes = map(page.paragraph, said.get("notes", []))  # older files have none
+    return "\n".join([*problems, *notes, page.facts(said["report"]["rows"]), picture])
 
 
 def _failures(history: History) -> str:

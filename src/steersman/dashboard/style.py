@@ -79,9 +79,9 @@ def policy_marker(policy: str) -> str:
 
 
 def words(name: str) -> str:
-    """LocalOutlierFactor -> local outlier factor; radius_nm -> radius (nm); A and RMSD as they are."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")
-    spaced = spaced if spaced.isupper() else spaced.lower()
+    """LocalOutlierFactor -> local outlier factor; radius_nm -> radius (nm); A, mean RMSD and kT as they are."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])", " ", name).replace("_", " ")
+    spaced = re.sub(r"\b[A-Z][a-z]+\b", lambda word: word[0].lower(), spaced)
     return re.sub(r" (nm|ps|ns)$", r" (\1)", spaced)
 
 

@@ -18,8 +18,8 @@ MOST_NOTES = 20
 CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
 
 OUTCOMES = {
-    "goal": "The run reached its goal", "budget": "The run spent its budget", "failed": "The run failed",
-    "interrupted": "The run was interrupted", "finished": "The run was told to finish",
+    "goal": "The run reached its goal: {}", "budget": "The run spent its budget: {}", "failed": "The run failed: {}",
+    "interrupted": "The run was interrupted: {}", "finished": "The run was told to finish {}",
 }  # fmt: skip
 
 Row = tuple[str, ...]
@@ -27,7 +27,11 @@ Row = tuple[str, ...]
 
 def outcome(seen: Overview) -> str:
     """How a run ended, in words."""
-    return f"{OUTCOMES.get(seen.outcome, seen.outcome)}: {seen.reason}" if seen.ended else "The run has not ended yet"
+    return (
+        OUTCOMES.get(seen.outcome, "The run has ended: {}").format(seen.reason)
+        if seen.ended
+        else "The run has not ended yet"
+    )
 
 
 def facts(history: History) -> list[Row]:

@@ -66,7 +66,7 @@ def trajectory(
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
     if not len(chosen):
-        raise NoFrames("no frames were chosen")
+        raise NoFrames("no frames were chosen", "`run.scores.describe()` says from where to where scores are")
     if path.suffix not in FORMATS:
         raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
     check_new(path, overwrite)

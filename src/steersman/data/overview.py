@@ -5,6 +5,7 @@ docs/data.md says what each value means; `as_plain` gives them for JSON.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -55,7 +56,7 @@ class Budget:
     """How far the run is on its way to the end; share None: its rule is not known, for its code is not executed.
 
     Args:
-        left_s: seconds, at the rate so far; None: not known yet, or nothing goes on.
+        left_s: seconds, at the pace of late (journal/pace.py); None: not known yet, or nothing goes on.
         spends: the rule is a budget alone.
     """
 
@@ -230,16 +231,23 @@ def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> 
     rules, progress = rule.rules if isinstance(rule, AnyOf) else (rule,), state.progress(now)
     parts = tuple(_part(each, progress) for each in rules)
     goes_on = alive and not (state.paused or state.finish)
-    left_s = _left_s(rules, progress, state.paused_hours) if goes_on else None
+    left_s = _left_s(rules, progress, state.pace.lately(state.worked(now))) if goes_on else None
     return Budget(str(rule), max(part.share for part in parts), left_s, parts, isinstance(rule, Limits))
 
 
-def _left_s(rules: Sequence[StopRule], progress: Progress, paused_hours: float) -> float | None:
-    """At the rate so far, of work while it was not paused; a budget of hours is spent by pauses, too."""
-    by_work = progress.hours - paused_hours, replace(progress, hours=0.0, gpu_hours=0.0)
-    by_time = progress.hours, replace(progress, frames=0, simulated_s=0.0)
-    each = [(hours, max(_part(rule, spent).share for rule in rules)) for hours, spent in (by_work, by_time)]
-    return min((3600 * hours * (1 - share) / share for hours, share in each if share >= 0.01), default=None)
+def _left_s(rules: Sequence[StopRule], progress: Progress, late: Progress) -> float | None:
+    """By how long all frames and all simulated time would have taken at the pace of late; hours go on by themselves."""
+    each = [
+        (_hours(progress.frames, late.frames, late), replace(progress, simulated_s=0.0, hours=0.0, gpu_hours=0.0)),
+        (_hours(progress.simulated_s, late.simulated_s, late), replace(progress, frames=0, hours=0.0, gpu_hours=0.0)),
+        (progress.hours, replace(progress, frames=0, simulated_s=0.0, metrics={})),
+    ]
+    shares = [(hours, max(_part(rule, spent).share for rule in rules)) for hours, spent in each if hours < math.inf]
+    return min((3600 * hours * (1 - share) / share for hours, share in shares if share >= 0.01), default=None)
+
+
+def _hours(done: float, lately: float, late: Progress) -> float:
+    return late.hours * done / lately if lately > 0 else math.inf
 
 
 def _part(rule: StopRule, progress: Progress) -> Part:

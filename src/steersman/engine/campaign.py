@@ -212,7 +212,10 @@ def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], st
     changed = loading.changed(workflow, params, settings)
     loading.check_rules(workflow, changed)
     if state.finished and (end := ending.met(state, workflow.stop_rule(changed), state.now)):
-        raise BadRequest(f"with these parameters the run would end at once: {end.reason}")
+        raise BadRequest(
+            f"with these parameters the run would end at once: {end.reason}. Give others, or another value where the "
+            "rule takes it from a parameter; else start a new run"
+        )
 
 
 def _check_ranks(workflow: Workflow, site: Site) -> None:

@@ -12,10 +12,12 @@ from steersman.journal import records
 from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
 from steersman.journal.frame_keys import WALKER
+from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.steering import SECONDS, Progress
+from steersman.store.names import FrameName, SegmentName
 
 REMEMBERED = 8  # newest decisions and notes that displays show
 
@@ -76,6 +78,7 @@ class Standing:
         self.paused: records.Tell | None = None  # who paused the run
         self.paused_hours = self._paused_at = 0.0  # wall time of pauses that are over; when the last one began
         self._pauses: list[tuple[float, float]] = []  # those that are over, in seconds since 1970
+        self.pace = Pace()
         self.pins: list[records.Tell] = []  # frames that people want started from next
         self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
         self.well_before = 0  # segments that had ended well when they last did
@@ -186,6 +189,18 @@ class Standing:
         segment = self.walkers[frame.walker].segments[frame.segment]
         return segment.state and segment.end == frame.row + 1
 
+    def name_of(self, frame: FrameId) -> str:
+        """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
+        walker = self.walkers.get(frame.walker)
+        if walker is None or frame.segment >= len(walker.segments):  # what made it is missing in the journal
+            return str(frame)
+        first = walker.segments[frame.segment].first
+        return str(FrameName(SegmentName(frame.walker, frame.segment), frame.row - first))
+
+    def origin(self, start: records.Start) -> str:
+        """Where a start begins, for people."""
+        return f"from {self.name_of(start.parent)}" if start.parent else "from the prepared start"
+
     @property
     def waiting_starts(self) -> int:
         return sum(start.segment is None for start in self.starts.values())
@@ -243,6 +258,10 @@ class Standing:
             self.paused_hours += hours - self._paused_at
             self._pauses.append((self.paused.t, record.t))
         self.paused, self._paused_at = record if record.verb == "pause" else None, hours
+
+    def worked(self, now: float) -> Progress:
+        """What was done; `hours` without pauses that are over."""
+        return Progress(self.frames, self.simulated * self._second, self.hours(now) - self.paused_hours)
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)

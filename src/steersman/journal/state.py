@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from steersman.journal import records
 from steersman.journal.calls import TASKS, Call
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import UNKNOWN, BadRecord, FrameId, Record
+from steersman.journal.records import UNKNOWN, BadRecord, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.store import number_of
-from steersman.store.names import FrameName, SegmentName
+from steersman.store.names import SegmentName
 
 REPAIRS = (records.Damaged, records.Merged)  # they may come long after the end of the run
 
@@ -49,24 +49,13 @@ class State(Standing):
         except (KeyError, IndexError, ValueError) as error:
             raise BadRecord(record.kind, f"it does not fit the records before it: no {error}") from None
 
-    def name_of(self, frame: FrameId) -> str:
-        """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
-        walker = self.walkers.get(frame.walker)
-        if walker is None or frame.segment >= len(walker.segments):  # what made it is missing in the journal
-            return str(frame)
-        first = walker.segments[frame.segment].first
-        return str(FrameName(SegmentName(frame.walker, frame.segment), frame.row - first))
-
-    def origin(self, start: records.Start) -> str:
-        """Where a start begins, for people."""
-        return f"from {self.name_of(start.parent)}" if start.parent else "from the prepared start"
-
     def _on_run(self, record: records.Run) -> None:
         self.run = record
 
     def _on_session(self, record: records.Session) -> None:
         self.sessions.append(record)
         self.end, self.failures_in_a_row, self.frameless_in_a_row = None, 0, 0
+        self.pace.begin(record.t, self.worked(record.t))
 
     def _on_prepared(self, record: records.Prepared) -> None:
         self.prepared = record.sha256
@@ -195,6 +184,8 @@ class State(Standing):
             self.reads = self.reads or record.reads
         walker.segments.pack(walker.published_segments)
         walker.heard = record.t
+        if record.t >= self.pace.due:
+            self.pace.mark(record.t, self.worked(record.t))
 
     def _on_ended(self, record: records.Ended) -> None:
         walker = self.walkers[record.walker]
@@ -338,6 +329,7 @@ class State(Standing):
                 self.settings |= record.settings
                 self.well_before = self.ended["finished"] + self.ended["stopped"]
                 self._reopen()
+                self.pace.begin(record.t, self.worked(record.t))
             case "finish":
                 self.finish = record.who
         self.notes.append(record)

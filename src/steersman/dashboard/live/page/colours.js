@@ -65,10 +65,11 @@ export const ofPolicy = (name, of = []) => {
 };
 export const ofNumber = (i) => colour(SEQUENCE[((i % SEQUENCE.length) + SEQUENCE.length) % SEQUENCE.length]);
 export const rampStops = () => RAMPS[isDark() ? "dark" : "light"];
-export const words = (name) => {
-  const spaced = name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, " ").replaceAll("_", " ");
-  return spaced === spaced.toUpperCase() ? spaced : spaced.toLowerCase();
-};
+export const words = (name) =>
+  name
+    .replace(/(?<=[a-z0-9])(?=[A-Z][a-z])/g, " ")
+    .replaceAll("_", " ")
+    .replace(/\b[A-Z][a-z]+\b/g, (word) => word.toLowerCase());
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 export const packed = (hex, alpha = 255) => {

@@ -4,7 +4,14 @@ import { Curves } from "steersman/charts.js";
 import { colour, words } from "steersman/colours.js";
 import { amount, card, choice, duration, el, fill, timeUnit } from "steersman/dom.js";
 
-const SPENT = ["blue", "faint", "orange", "sky", "grey"];
+export const SPENT = {
+  simulating: "blue",
+  "starting a worker": "faint",
+  "waiting for a start or the end": "orange",
+  "reading the start": "sky",
+  "publishing and ending": "grey",
+  paused: "yellow",
+};
 
 export class Working {
   constructor(source) {
@@ -127,7 +134,7 @@ export class Working {
                   title: `${what} ${(100 * share).toFixed(1)} %`,
                   style: {
                     width: `${100 * share}%`,
-                    background: colour(SPENT[Object.keys(state.shares).indexOf(what)]),
+                    background: colour(SPENT[what]),
                   },
                 }),
               ),
@@ -139,7 +146,7 @@ export class Working {
                 el(
                   "span",
                   {},
-                  el("i", { style: { background: colour(SPENT[Object.keys(state.shares).indexOf(what)]) } }),
+                  el("i", { style: { background: colour(SPENT[what]) } }),
                   `${what} ${(100 * share).toFixed(1)} %`,
                 ),
               ),
