@@ -260,8 +260,9 @@ class Standing:
         self.paused, self._paused_at = record if record.verb == "pause" else None, hours
 
     def worked(self, now: float) -> Progress:
-        """What was done; `hours` without pauses that are over."""
-        return Progress(self.frames, self.simulated * self._second, self.hours(now) - self.paused_hours)
+        """What was done; `hours` are those in which the run was not paused."""
+        hours = self._paused_at if self.paused else self.hours(now)
+        return Progress(self.frames, self.simulated * self._second, hours - self.paused_hours)
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)
