@@ -25,10 +25,10 @@ def test_the_bars_of_an_epoch_are_stacked_to_its_seconds() -> None:
     axes = figure.axes[0]
     lines = next(each.get_segments() for each in axes.collections if isinstance(each, LineCollection))
     for number, epoch in enumerate(records):
-        bars = [container.patches[number] for container in axes.containers]  # type: ignore[attr-defined]
-        assert [bar.get_height() for bar in bars] == pytest.approx([epoch[label] for label in epochs.STACKED])
-        assert bars[-1].get_y() + bars[-1].get_height() == pytest.approx(epoch["seconds"])
-        assert lines[number][:, 1] == pytest.approx(bars[-1].get_y())
+        bars = [(top[number], below[number]) for top, _, below in (each.get_data() for each in axes.patches)]  # type: ignore[attr-defined]
+        assert [top - below for top, below in bars] == pytest.approx([epoch[label] for label in epochs.STACKED])
+        assert bars[-1][0] == pytest.approx(epoch["seconds"])
+        assert lines[number][:, 1] == pytest.approx(bars[-1][1])
     assert {text.get_text() for text in axes.get_legend().texts} == {*epochs.STACKED, "TotalCompTime"}  # type: ignore[union-attr]
     assert axes.get_ylabel().endswith("(s)")
     assert "SyncTime 20.0%" in caption

@@ -35,14 +35,11 @@ def shares_of_policies(axes: Axes, history: History) -> None:
     moments, policies = history.clock.progress(chosen["moment"]), np.array(history.policies, object)[chosen["policy"]]
     edges = np.linspace(0, max(float(moments.max()), 1e-9), min(BINS, max(2, len(moments) // 12)) + 1)
     total = np.maximum(np.histogram(moments, edges)[0], 1)
-    below = np.zeros(len(total))
+    top = np.zeros(len(total))
     for policy in history.policies:
-        share = 100 * np.histogram(moments[policies == policy], edges)[0] / total
-        axes.bar(
-            edges[:-1], share, np.diff(edges), below, align="edge", linewidth=0.4, label=style.words(policy),
-            color=(colour := style.policy_colour(policy, history.policies)), edgecolor=colour,
-        )  # fmt: skip
-        below += share
+        below, top = top, top + 100 * np.histogram(moments[policies == policy], edges)[0] / total
+        colour, label = style.policy_colour(policy, history.policies), style.words(policy)
+        axes.stairs(top, edges, baseline=below, fill=True, color=colour, label=label)
     axes.set(ylabel="starts chosen by (%)", ylim=(0, 100), xlim=(0, history.clock.progress(history.state.now)))
     style.legend_above(axes)
 

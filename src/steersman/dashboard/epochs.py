@@ -66,12 +66,11 @@ def _mark_versions(axes: Axes, cards: Sequence[dict[str, Any]]) -> None:
 
 
 def _stack(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
-    numbers, top = 1 + np.arange(len(epochs)), np.zeros(len(epochs))
+    edges, top = 0.5 + np.arange(len(epochs) + 1), np.zeros(len(epochs))
     for label, colour in STACKED.items():
-        spent = np.array([epoch[label] for epoch in epochs])
-        axes.bar(numbers, spent, bottom=top, color=colour, label=label, width=0.85)
-        top += spent
+        below, top = top, top + [epoch[label] for epoch in epochs]
+        axes.stairs(top, edges, baseline=below, fill=True, color=colour, label=label)
     computing = [epoch["TotalCompTime"] for epoch in epochs]
-    axes.hlines(computing, numbers - 0.48, numbers + 0.48, color=style.INK, linewidth=1.2, label="TotalCompTime")
-    axes.set(xlabel="epoch", ylabel="time of an epoch (s)", xlim=(0.4, len(epochs) + 0.6))
+    axes.hlines(computing, edges[:-1], edges[1:], color=style.INK, linewidth=1.2, label="TotalCompTime")
+    axes.set(xlabel="epoch", ylabel="time of an epoch (s)", xlim=(edges[0], edges[-1]), ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
