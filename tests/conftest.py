@@ -1,6 +1,7 @@
 """How every test is run: one thread a process, property tests on the same examples; `make soak` draws new ones."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, settings
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more wait for each other on busy cores
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles what it imports
 os.environ.pop("STEERSMAN_SITE", None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell began the tests in the background, `make test &`
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # or what they start would ignore Ctrl-C, too
 WITHOUT, WITHOUT_SDK = (str(Path(__file__).with_name(name)) for name in ("without", "without_sdk"))
 STATE = tempfile.TemporaryDirectory(prefix="steersman-state-")  # or tests would write the list of one's own runs
 os.environ["XDG_STATE_HOME"] = STATE.name

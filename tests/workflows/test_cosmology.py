@@ -16,7 +16,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.workflows import cosmology
 from tests.workflows.draws import ran
 
-TINY = {"universes": 2, "held_out": 2, "train_every": 2, "epochs": 1, "members": 2, "width": 2, "goal": 0}
+TINY = {"universes": 2, "held_out": 1, "train_every": 2, "epochs": 1, "members": 2, "width": 2, "goal": 0}
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.workflows import diffraction
 from tests.workflows.draws import ran
 
-TINY = {"patterns": 8, "held_out": 4, "train_every": 8, "epochs": 2}
+TINY = {"patterns": 4, "held_out": 2, "train_every": 4, "epochs": 1}
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from steersman.steering.errors import AuditsRefused
 from tests.engine.conftest import await_record, completed, opened, started, steersman
 
 pytestmark = pytest.mark.slow
-TINY = {"learn": 32, "calls": 96, "measure": 400}
+TINY = {"learn": 32, "calls": 80, "measure": 400}
 A_ROUND_OF_MODEL_1 = 48  # frames: 32 are random, and 16 more are drawn before the next training
 WORDS = (
     "order",
