@@ -1,7 +1,7 @@
 """Policies are pure functions: what they rank first is what their definition says, and they combine."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from typing import Any
 
@@ -16,6 +16,7 @@ from steersman.steering import (
     Dbscan,
     Decider,
     Frontier,
+    Importance,
     LeastCounts,
     LocalOutlierFactor,
     Novelty,
@@ -26,6 +27,7 @@ from steersman.steering import (
     Steering,
     Target,
     Unsteered,
+    Unsure,
 )
 from steersman.steering.streams import decision_rng
 from tests.steering import examples
@@ -94,6 +96,31 @@ def test_a_policy_is_a_function_of_scores_and_random_state(policy: Policy, cloud
     rankings = [policy.rank(table, np.random.default_rng(5)) for _ in range(2)]
     assert rankings[0] == rankings[1]
     assert all(name in table.values for name in policy.needs)
+
+
+class Asked(dict[str, np.ndarray]):
+    """Scores that remember which of them were looked at."""
+
+    def __init__(self, values: Mapping[str, np.ndarray]) -> None:
+        super().__init__(values)
+        self.names = set[str]()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [*examples.POLICIES, Importance("x", 0.5, 2, whole="whole"), Unsure("deviation", 2)],
+    ids=lambda policy: policy.name,
+)
+def test_a_policy_names_every_score_that_it_looks_at(policy: Policy, cloud_and_one: Scores) -> None:
+    """Or a misspelt one is found by nobody before the run, and members are drawn at random to its end."""
+    table, ones = examples.table(z := cloud_and_one.matrix("z")), np.ones(len(z))
+    asked = Asked({**table.values, "point": z, "weight": ones, "trust": ones, "whole": ones})
+    policy.rank(replace(table, values=asked), np.random.default_rng(5))
+    assert asked.names <= set(policy.needs)
 
 
 @pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)

@@ -113,12 +113,12 @@ def _held_out(plan: Plan) -> str:
 def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
-    at_first = f"{steering.fallback.name} until scores exist{guided}"
+    at_first = "" if steering.policy.draws else f"; {steering.fallback.name} until scores exist"
     exact = plan.workflow.simulation and plan.workflow.simulation.exact
     where = "; starts only where segments gave their state" if exact else ""
     pushed = f"; {steering.bias}" if steering.bias else ""
     pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{where}{pushed}"
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random{at_first}{guided}{where}{pushed}"
 
 
 def _bus(servers: int) -> Check:

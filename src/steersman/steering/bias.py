@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 MOST_NODES = (1000, 120, 32)  # of the table along each axis, by dimensions
 FEWEST_NODES = 8
 BEYOND = 8  # nodes past a period: a natural spline forgets its end within so many
+
+
+class Layered(Protocol):
+    """A model whose coordinate is one of dense layers with tanh between them."""
+
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +99,27 @@ class Bias:
     def slope(self, z: Any, dimension: int) -> np.ndarray:
         """dV/dz along one dimension, (...) float64 in kT, at z (..., d)."""
         return self._spline(z, dimension)
+
+    def along(self, model: Layered | None = None) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """What pushes a simulation of your own: inputs x (n,) of the model -> the energy there, and its gradient dV/dx
+        (n,), float64 in kT.
+
+        Args:
+            model: `start.model`, whose coordinate is biased; None: x is the coordinate.
+        Raises: NotDense: this model is another kind, which no bias can follow.
+        """
+        layers = model.dense_layers() if model else []
+
+        def push(x: np.ndarray) -> tuple[float, np.ndarray]:
+            z, slope = np.asarray(x, float), np.eye(len(x))
+            for number, (weights, offsets) in enumerate(layers):
+                if number:
+                    z = np.tanh(z)
+                    slope = (1 - z**2)[:, None] * slope
+                z, slope = weights @ z + offsets, weights @ slope
+            return self.energy(z[None]).item(), self.gradient(z[None])[0] @ slope
+
+        return push
 
     def to_bytes(self) -> bytes:
         """The version as an .npz file, whole."""

@@ -68,6 +68,10 @@ class Importance(Policy):
 
     draws = True
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.quantity, self.whole, POINT, WEIGHT, TRUST)
+
     def load(self) -> None:
         import_module("sklearn.gaussian_process")
 

@@ -11,6 +11,7 @@ import pytest
 from steersman.models import PCA, TICA, Autoencoder, DeepTICA, Model, slowness
 from steersman.models.errors import NotDense, UnusableData
 from steersman.models.networks.cvae import CVAE
+from steersman.steering import Bias
 
 LAG, TIMES = 5, np.array([200.0, 20.0, 2.0])  # of decay, in frames
 DECAY = np.exp(-LAG / TIMES)
@@ -110,6 +111,23 @@ def test_layers_are_the_same_function_as_encode(
         value = (np.tanh(value) if number else value) @ weights.T + offsets
     encoded = model.encode(seen)  # type: ignore[operator]
     np.testing.assert_allclose(value, encoded[0] if isinstance(encoded, tuple) else encoded, atol=1e-4)
+    a_bias_pushes_down_its_slope_along_what_the_model_encodes(model, value, seen[5].astype(float))
+
+
+def a_bias_pushes_down_its_slope_along_what_the_model_encodes(model: Model, z: np.ndarray, x: np.ndarray) -> None:
+    """Against differences of the energy along each input."""
+    rows, widths = z[::100].astype(np.float32), np.full((len(z[::100]), 2), z.std(), np.float32)
+    bias = Bias(1, 8.0, False, rows, widths, np.full(len(rows), 1 / len(rows), np.float32), np.zeros(2))
+    push = bias.along(model)
+    energy, gradient = push(x)
+    assert energy == pytest.approx(bias.energy(z[5]).item())
+    steps = 1e-4 * np.eye(len(x))
+    slopes = [(push(x + step)[0] - push(x - step)[0]) / 2e-4 for step in steps]
+    assert np.abs(gradient).max() > 1e-3
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-3, atol=1e-6)
+    alone = bias.along()(z[5])
+    assert alone[0] == pytest.approx(energy)
+    np.testing.assert_array_equal(alone[1], bias.gradient(z[5]))
 
 
 def test_a_deep_fit_repeats_and_goes_on(mixed: tuple[np.ndarray, np.ndarray]) -> None:
