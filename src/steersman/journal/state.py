@@ -197,6 +197,7 @@ class State(Standing):
             walker.segments.append(Segment(walker.number, record.segment, record.start, record.first_row))
             self._run_in(walker.segments[-1])
         segment, failed = walker.segments[-1], record.how == "failed"
+        run_ends = record.how == "stopped" and segment.name not in self.stopping  # by nobody who chose it
         self._close(segment, record.end_row, record.how)
         segment.simulated, segment.state = record.simulated, record.state
         self.leaves_state |= record.state
@@ -215,8 +216,9 @@ class State(Standing):
                 self.failed[segment.start] = Failed(start.record, walker.number)
             elif self.exact and not record.state and start.record.parent:  # as if nobody had gone on from there
                 self.used.remove(frame_key(*start.record.parent[:2]))
-            if record.cut:
-                self.broken[segment.start] = Broken(segment, start.record, start.losses, record.cut == "exact")
+            if record.cut or run_ends:
+                exact = record.cut == "exact" or (run_ends and record.state)
+                self.broken[segment.start] = Broken(segment, start.record, start.losses, exact)
 
     def _on_blame(self, record: records.Blame) -> None:
         """A start is given up. What its last segment made counts, as that of the tries before it."""
