@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,8 @@ from steersman.cli.__main__ import main
 from steersman.dashboard import free_energy, style
 from steersman.data.errors import BadExpression, DamagedPart
 from steersman.data.history import History
+from steersman.data.reweighing import lineages
+from steersman.data.segment_table import SegmentTable
 from steersman.data.unbiased import FewPassages
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
@@ -178,6 +181,19 @@ def test_lineages_go_on_where_a_segment_ended(run: steersman.Run) -> None:
     assert len(np.unique(found.lineage)) == WALKERS
     assert (np.diff(walker[np.argsort(found.lineage, kind="stable")]) != 0).sum() == WALKERS - 1
     assert all((np.diff(row[found.lineage == each]) > 0).all() for each in np.unique(found.lineage))
+
+
+def test_a_walker_that_died_before_its_first_frame_ends_no_lineage(directory: RunDirectory) -> None:
+    """Another one begins where it began: the first fifth is that of one lineage, and passages are not cut in two."""
+    table = History(directory).segments
+    known = {each.name: getattr(table, each.name) for each in fields(table)}
+    at = int(np.flatnonzero(table.parent >= 0)[4])
+    lost = {name: np.insert(column, at, column[at]) for name, column in known.items()}
+    lost["parent"] = np.where(lost["parent"] >= at, lost["parent"] + 1, lost["parent"])
+    lost["how"][at], lost["end"][at] = "lost", lost["first"][at]
+    found = np.delete(lineages(SegmentTable(**lost)), at)
+    same = [np.unique(each, return_inverse=True)[1].tolist() for each in (found, lineages(table))]
+    assert same[0] == same[1]
 
 
 def test_states_and_quantities_are_columns_variables_expressions_and_arrays(run: steersman.Run) -> None:

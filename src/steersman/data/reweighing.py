@@ -91,10 +91,10 @@ def _coordinate(
 
 
 def lineages(segments: SegmentTable) -> np.ndarray:
-    """(segments,) int: a segment belongs to that of its parent if it is the first, of those that did not fail, to go on
-    from its end."""
+    """(segments,) int: a segment belongs to that of its parent if it is the first to go on from its end, of those that
+    did not fail and have frames that count; of one that was lost before its first frame another takes the place."""
     found, goes_on = np.arange(len(segments)), np.zeros(len(segments), bool)
-    tried = segments.how != HOW[FAILED]
+    tried = (segments.how != HOW[FAILED]) & (segments.end > segments.first)
     for i, (parent, row) in enumerate(zip(segments.parent.tolist(), segments.parent_row.tolist(), strict=True)):
         if tried[i] and parent >= 0 and row == segments.end[parent] - 1 and not goes_on[parent]:
             found[i], goes_on[parent] = found[parent], True
