@@ -251,6 +251,9 @@ def test_a_run_that_is_followed_ends_and_ctrl_c_ends_the_run(page: Path) -> None
     code = f"import steersman\nsteersman.run('mine.py', run_dir={str(run)!r}, **{given})"
     caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     await_record(run, lambda state: state.running)
+    assert steersman.run("mine.py", run_dir=run, wait=False, **given).state.outcome == "running"
+    with pytest.raises(OtherRun):
+        steersman.run("mine.py", run_dir=run, wait=False, **given | {"seed": 2})
     caller.send_signal(signal.SIGINT)
     _, said = caller.communicate(timeout=200)
     assert "KeyboardInterrupt" in said

@@ -7,8 +7,10 @@ import pickle
 import sys
 from typing import Any
 
-from steersman.calls.start import begin, describe
+from steersman.calls.start import begin, describe, expect_same
 from steersman.engine import campaign
+from steersman.journal.lock import driven
+from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.system.errors import EngineError
 from steersman.system.processes import end_with_parent
@@ -27,10 +29,15 @@ def main() -> None:
 
 
 def _drive(asked: dict[str, Any], answers: Any) -> None:
-    outline, run_dir, bus_url, report = (asked.pop(key) for key in ("outline", "run_dir", "bus_url", "report"))
+    own = ("outline", "run_dir", "bus_url", "report", "wait")
+    outline, run_dir, bus_url, report, wait = (asked.pop(key) for key in own)
     plan = campaign.plan(**asked)
     if outline is not None:
         loading.expect(plan.source, plan.workflow, outline)
+    if run_dir and not wait and driven(run_dir):  # the same call again, of a run that goes on
+        expect_same(plan, RunDirectory(run_dir), asked["seed"])
+        pickle.dump(str(run_dir.absolute()), answers)
+        return
     given = {key: asked[key] for key in ("seed", "site", "site_changes")}
     run = begin(plan, run_dir=run_dir, bus_url=bus_url, go_on=True, **given)
     pickle.dump(str(run.directory.path), answers)

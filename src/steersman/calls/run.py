@@ -65,10 +65,12 @@ def run(
         run_dir: one that exists is continued, if it holds the same loop, parameters and seed; one that is finished is
             opened at once. Default: a new one, runs/<workflow>-<number>.
         bus: redis:// address of a bus server to use; None starts one.
-        wait: False returns as soon as the run is driven: `for record in run.follow()` ends with it.
+        wait: False returns as soon as the run is driven, also by an earlier call: `for record in run.follow()` ends
+            with it.
         seed, workers, nodes, walltime, account, queue, inside, rounds, report: as the options of `steersman run`.
-    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked: it is
-        driven by another process. RunFailed: the run failed, or was interrupted by something else than Ctrl-C.
+    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked:
+        another process goes on driving it for 30 s. RunFailed: the run failed, or was interrupted by something else
+        than Ctrl-C.
     """
     source, outline = loading.source_of(workflow)
     changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
@@ -84,6 +86,7 @@ def run(
         "run_dir": None if run_dir is None else Path(run_dir),
         "bus_url": bus,
         "report": report,
+        "wait": wait,
     }
     show: Callable[..., None] = lambda **_: None  # noqa: E731 (it becomes another)
     called = time.time()
@@ -112,6 +115,8 @@ def run(
             printed.seek(-min(printed.tell(), LAST_BYTES), os.SEEK_END)
             words = printed.read().decode(errors="replace").strip()
             raise RunFailed(str(path or source), "", words or f"exit status {process.returncode}")
+    if not wait and driven(path):
+        return open_run(path)
     end = History(RunDirectory(path)).state.end
     if end is None or end.outcome in ("failed", "interrupted"):
         raise RunFailed(str(path), end.outcome if end else "", end.reason if end else "it has no end")

@@ -46,19 +46,19 @@ def begin(
     there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
     if there is None or not there.journal.exists():
         return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)[1]
+    expect_same(plan, there, seed)
     deadline = time.monotonic() + ENDS_S
     if driven(there.path):
         print(f"{there.path} is driven by {owner(there.path)}: waiting {ENDS_S:g} s for its end", file=sys.stderr)
     while driven(there.path) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-    _expect_same(plan, there, seed)
     loading.adopt(plan.source, plan.workflow)
     moved = plan.site.model_dump(mode="json") != there.settings()["site"]
     where: dict[str, Any] = {"site": site, "site_changes": site_changes} if moved else {}
     return campaign.resume(there, bus_url=bus_url, source=plan.source, **where)
 
 
-def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
+def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     """Raises: OtherRun: a directory holds a run with other parameters."""
     settings = there.settings()
     asked = {f"parameter {key}": value for key, value in plan.params.model_dump(mode="json").items()}
