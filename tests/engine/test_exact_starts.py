@@ -15,7 +15,20 @@ from steersman.engine.people import ANSWER, People
 from steersman.engine.reconcile import reconcile
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Run, Start, Tell
+from steersman.journal.records import (
+    Began,
+    End,
+    Ended,
+    FrameId,
+    Hired,
+    Lost,
+    Published,
+    Run,
+    Session,
+    Start,
+    Stop,
+    Tell,
+)
 from steersman.journal.scoreboard import ends_without_scores, misses_an_end, unscored
 from steersman.journal.state import State
 from steersman.stages.start import LOOKED
@@ -123,6 +136,33 @@ def test_a_segment_whose_block_ends_goes_on_from_its_state_or_is_run_again(
     bag.mend(retries=2)
     (again,) = [start.record for start in recorder.state.starts.values()]
     assert (again.parent, again.exact) == (FrameId(1, 3, 0) if state else own, True)
+    bag.close()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_the_end_of_a_session_cut_short_goes_on_in_the_next_and_what_was_asked_to_stop_does_not(
+    asked: bool, space: TupleSpace, tmp_path: Path
+) -> None:
+    """A segment from its end, a member from its beginning: an estimate would lack those that take long."""
+    recorder, draw = told(tmp_path, None, reads=True), {"point": [1.0]}
+    recorder.record(Session(host="here", pid=1))
+    for walker, drawn in enumerate(({}, draw)):
+        recorder.record(Start(start=walker, seed=1, draw=drawn))
+        recorder.record(Began(walker=walker, segment=0, start=walker, first_row=0))
+        if asked:
+            recorder.record(Stop(segment=f"w{walker}.0", reason="", by=""))
+        made = Known(walker=walker, segment=0, start=walker, first_row=0, end_row=4)
+        recorder.record(Ended(**made, how="stopped", state=False))
+        recorder.record(Published(walker=walker, frames=4, segments=1))
+    recorder.record(End(outcome="interrupted", reason="by Ctrl-C or a signal"))
+    recorder.record(Session(host="here", pid=2))
+    bag = bag_of(recorder, space)
+    bag.mend(retries=2)
+    again = {start.record.again: start.record for start in recorder.state.starts.values()}
+    assert set(again) == (set() if asked else {0, 1})
+    if not asked:
+        assert (again[0].parent, again[1].parent) == (FrameId(0, 3, 0), None)
+        assert again[1].draw == draw
     bag.close()
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from steersman.checks.plan import check_plan
+from steersman.checks.trying import tried
 from steersman.engine.campaign import plan
+from steersman.stages import loading
 from steersman.steering import Bias, Opes, Scores
 from steersman.steering.errors import BadBias
 from steersman.steering.opes import _fluctuation
@@ -111,6 +113,17 @@ def test_a_log_weight_is_relative_to_the_mean_weight_of_all() -> None:
 def test_a_weight_that_is_no_loss_is_refused(lost: float) -> None:
     with pytest.raises(BadBias):
         Opes("z", barrier_kT=6, lost=lost)
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_simulation_that_stores_the_energy_and_leaves_out_the_force_is_found(pushed: bool, tmp_path: Path) -> None:
+    """The weights would be those of a bias that nobody felt, and nothing in the run would show it."""
+    text = (Path(__file__).parents[1] / "faults" / "biased.py").read_text()
+    source = tmp_path / "mine.py"
+    source.write_text(text if pushed else text.replace(" - [float(push), 0.0]", ""))
+    workflow = loading.load(source)
+    steps = list(tried(workflow, workflow.params(), source))
+    assert [step.what for step in steps if not step.ok] == ([] if pushed else ["simulate from there, under the bias"])
 
 
 def test_check_says_along_what_a_bias_pushes_and_how_far(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,6 +139,20 @@ def loop(policy: Importance, rng: np.random.Generator) -> Estimate:
         drawn += more
         quantities = np.concatenate([quantities, simulate(np.array([each.draw["point"] for each in more]))])
     return policy.estimate(as_scores(quantities, drawn))
+
+
+def test_of_no_whole_member_nothing_is_known_and_that_none_will_be_is_said() -> None:
+    policy, rng = Importance("storm", THRESHOLD, 2), np.random.default_rng(0)
+    scores = as_scores(np.zeros(3), policy.rank(as_scores(np.empty(0), []), rng)[:3])
+    never = {"whole": np.zeros(3), **{name: each for name, each in scores.values.items() if name != "whole"}}
+    ended = replace(scores, ends=np.ones(3, bool), values=never)
+    found = policy.estimate(ended)
+    assert math.isnan(found.probability)
+    assert found.interval == (0, 1)
+    assert "0 runs" in str(found)
+    assert policy.warning(ended)
+    assert not policy.warning(replace(ended, values=scores.values))
+    assert not policy.warning(replace(ended, ends=np.zeros(3, bool))), "they may be whole when they end"
 
 
 @pytest.mark.slow

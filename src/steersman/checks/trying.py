@@ -150,7 +150,7 @@ class _Trial:
         self._held_out: Mapping[str, Any] = {}  # the draw that a run begins with
         self._model: Any = None
         self._out: Out | None = None
-        self._scores = _scores(0, {}, 0)
+        self._scores = results.scores(0, {}, 0)
         self._candidate: Candidate | None = None
         self._bias: Bias | None = None
         self._most = MOST_FRAMES  # of a segment
@@ -242,7 +242,7 @@ class _Trial:
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         if self._bias and self._steering.bias:
-            self._steering.bias.check_energy(self._bias, _scores(out.frames, self._scored(out.stored), 0))
+            self._check_bias(self._steering.bias, self._bias, out)
         if not (self._out or start.draw or out.seed_read or random_numbers.states() != random):
             alike = "segments that begin alike are the same, but for random numbers of a generator of their own"
             ended += f"; out.seed was never read: {alike}"
@@ -252,6 +252,15 @@ class _Trial:
         ended += self._never_read(start)
         ended += variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
         return f"{variables.frames_in_words(out, segments)}{sizes.in_words(out, self._workflow, self._params)}{ended}"
+
+    def _check_bias(self, rule: Opes, bias: Bias, out: Out) -> None:
+        pushed, self._bias = results.scores(out.frames, self._scored(out.stored), 0), None
+        rule.check_energy(bias, pushed)
+        plain = Out(SEED, frames=out.frames, after=self._out, variables=self._simulation.variables)
+        with contextlib.suppress(Enough):
+            self._simulation.function(self._params, self._start(), plain)
+        rule.check_pushed(pushed, results.scores(plain.frames, self._scored(plain.stored), 0))
+        self._bias = bias
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""
@@ -323,7 +332,7 @@ class _Trial:
         values = self._scored(frames) if self._workflow.scoring else {}
         if values:
             self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
-        self._scores = _scores(frames.rows, values, int(self._model is not None))
+        self._scores = results.scores(frames.rows, values, int(self._model is not None))
         if self._exact:
             ends = self._scores.ends & bool(self._out and self._out.restart)
             self._scores = replace(self._scores, ends=ends, exact=True)
@@ -387,12 +396,3 @@ class _Trial:
 
     def _show(self, show: Callable[..., str], function: results.Function) -> str:
         return show(function, self._params, results.TriedResults(self._scores, self._model, self._frames))
-
-
-def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:
-    """Of the frames of one ended segment; in a weighted ensemble it is the only member of round 1."""
-    row, zeros, ones = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32), np.ones(rows, np.int32)
-    return Scores(
-        zeros, row, zeros, zeros, row == rows - 1, values, model, weight=ones.astype(float), round=ones,
-        held_out=row % 2 == 0,
-    )  # fmt: skip

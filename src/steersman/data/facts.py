@@ -111,4 +111,5 @@ def _idle(seen: Overview) -> str:
         return "-"
     rest = {cause: share for cause, share in seen.shares.items() if cause != SIMULATING}
     idle, most = sum(rest.values()), max(rest, key=lambda cause: rest[cause])
-    return f"{100 * idle:.1f} %" + (f", most of it {most}" if rest[most] else "")
+    how = "most of it" if 2 * rest[most] > idle else "chiefly"
+    return f"{100 * idle:.1f} %" + (f", {how} {most}" if rest[most] else "")

@@ -71,8 +71,9 @@ class Steering:
             ("bias", Opes | None),
         ):
             if not isinstance(given := getattr(self, name), kind):
-                problem = f"{name}={given!r:.80}: write an object with its arguments"
-                raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
+                problem = f"{name}={given!r:.80}: write an object with its arguments, as in wf.steer"
+                example = 'bias=Opes("z", barrier_kT=14)' if name == "bias" else 'Novelty("z"), prune=Redundant("z")'
+                raise TypeError(f"{problem}({example})")
         share("wf.steer", explore=self.explore)
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")

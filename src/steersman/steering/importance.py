@@ -10,6 +10,7 @@ its frames and the score function returns them again, so that all that counts li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -99,8 +100,16 @@ class Importance(Policy):
         return {POINT: point.tolist(), WEIGHT: 1.0, TRUST: rare_events.FIRST_WEIGHT}
 
     def estimate(self, scores: Scores) -> Estimate:
-        """How often the quantity exceeds the threshold, from the whole runs so far."""
-        return rare_events.weighted(*self._runs(scores)) if self._known(scores) else Estimate(0.0, 0.0, 0, 0)
+        """How often the quantity exceeds the threshold, from the whole runs so far; NaN before there is one."""
+        return rare_events.weighted(*self._runs(scores)) if self._known(scores) else Estimate(math.nan, math.nan, 0, 0)
+
+    def warning(self, scores: Scores) -> str:
+        if self.whole not in scores.values or self._known(scores) or not (ended := int(scores.ends.sum())):
+            return ""
+        return (
+            f"{self.whole!r} is true at no frame of the members that have ended ({ended:,}), so none is counted: it is "
+            "to be true at a member's last frame"
+        )
 
     def estimates(self, scores: Scores) -> list[Estimate]:
         """The same after each whole run, one after another."""

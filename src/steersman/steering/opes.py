@@ -119,6 +119,16 @@ class Opes:
                 "simulate is pushed by start.bias along start.model's coordinate, and stores its energy in kT",
             )  # fmt: skip
 
+    def check_pushed(self, pushed: Scores, plain: Scores) -> None:
+        """Compare the coordinate of a segment with that of the same start and seed without the bias.
+
+        Raises: BadBias: it is the same, to the last digit.
+        """
+        some, others = (each.matrix(self.score)[: min(len(pushed), len(plain))] for each in (pushed, plain))
+        if np.array_equal(some, others):
+            problem = "simulate adds the force of start.bias to its own (`start.bias.along(start.model)`)"
+            raise BadBias(self.score, "the same in each frame as without the bias, from the same seed", problem)
+
     def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
         """Mean log weight of some frames, relative to the mean weight of all."""
         energy = scores.column(ENERGY)

@@ -32,7 +32,7 @@ class Estimate:
     """A probability as measured.
 
     Args:
-        probability: unbiased; with few runs it may be 0.
+        probability: unbiased; with few runs it may be 0, and of none it is NaN.
         error: its standard error, estimated from the same runs.
         runs: simulations used.
         extremes: how many of them were beyond the threshold.
@@ -49,6 +49,8 @@ class Estimate:
 
         From fewer than ten extremes it may be too narrow: it held the truth in 85 % of tries that met four.
         """
+        if not self.runs:
+            return 0.0, 1.0
         p = min(max(self.probability, 0.0), 1.0)
         known = 0 < p < 1 and self.error > 1e-9 * p  # runs that all came out alike do not show their scatter
         n = p * (1 - p) / self.error**2 if known else float(self.runs)
@@ -56,6 +58,8 @@ class Estimate:
         return max((middle - half) / (1 + Z_95**2 / n), 0.0), min((middle + half) / (1 + Z_95**2 / n), 1.0)
 
     def __str__(self) -> str:
+        if not self.runs:
+            return "not known yet, 0 runs"
         low, high = self.interval
         interval = f"{self.probability:.3g} (95 %: {low:.3g} to {high:.3g})"
         return f"{interval}, {self.runs} runs, {self.extremes} extremes"
