@@ -27,11 +27,8 @@ Row = tuple[str, ...]
 
 def outcome(seen: Overview) -> str:
     """How a run ended, in words."""
-    return (
-        OUTCOMES.get(seen.outcome, "The run has ended: {}").format(seen.reason)
-        if seen.ended
-        else "The run has not ended yet"
-    )
+    known = OUTCOMES.get(seen.outcome, "The run has ended: {}")
+    return known.format(seen.reason) if seen.ended else "The run has not ended yet"
 
 
 def facts(history: History) -> list[Row]:

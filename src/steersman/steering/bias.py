@@ -108,7 +108,7 @@ class Bias:
             model: `start.model`, whose coordinate is biased; None: x is the coordinate.
         Raises: NotDense: this model is another kind, which no bias can follow.
         """
-        layers = model.dense_layers() if model else []
+        layers = [] if model is None else model.dense_layers()
 
         def push(x: np.ndarray) -> tuple[float, np.ndarray]:
             z, slope = np.asarray(x, float), np.eye(len(x))

@@ -125,7 +125,7 @@ class Opes:
         Raises: BadBias: it is the same, to the last digit.
         """
         some, others = (each.matrix(self.score)[: min(len(pushed), len(plain))] for each in (pushed, plain))
-        if np.array_equal(some, others):
+        if len(some) and np.array_equal(some, others):
             problem = "simulate adds the force of start.bias to its own (`start.bias.along(start.model)`)"
             raise BadBias(self.score, "the same in each frame as without the bias, from the same seed", problem)
 
