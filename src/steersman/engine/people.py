@@ -203,8 +203,6 @@ class People:
             raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
         if self._steering.bias:
             raise BadRequest("this run has a bias, and a pinned start would break the weights of its frames")
-        if self._state.reads is False and not self._state.exact:
-            raise BadRequest("no segment of this run looks at the frame that it is given: none would begin at this one")
         named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
         row = segment.first + named.frame if named else -1
         end = self._state.walkers[segment.walker].rows_end(segment)
