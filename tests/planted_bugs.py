@@ -45,6 +45,17 @@ COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
     Bug("analysis/markov.py", "OVER = 1 ", "OVER = 3 ", "tests/analysis/test_markov.py"),
+    Bug("steering/ask.py", "AT_RANDOM if drawn else", "AT_RANDOM if drawn or not results else",
+        "tests/steering/test_ask.py"),
+    Bug("steering/ask.py", "low - slack <= value <= high", "low - slack <= value or value <= high",
+        "tests/steering/test_ask.py"),
+    Bug("journal/scoreboard.py", "keep = np.lexsort((row, start_of))", "keep = np.lexsort((row, walker))",
+        "tests/journal/test_segments.py"),
+    Bug("journal/state.py", "            self.valueless.discard(name)\n", "", "tests/data/test_facts.py"),
+    Bug("steering/weighted_ensemble.py", "known = 2 + number[stayed].max(initial=-1)", "known = 1",
+        "tests/steering/test_weighted_ensemble.py"),
+    Bug("steering/weighted_ensemble.py", "if self.target in scores.values else", "if self.score in scores.values else",
+        "tests/steering/test_weighted_ensemble.py"),
     Bug("steering/reweighting.py", "return len(np.unique(piece[change < 0])), len(np.unique(piece[change > 0]))",
         "return int((change < 0).sum()), int((change > 0).sum())", "tests/steering/test_reweighting.py"),
     Bug("stages/start.py", "if seen and name not in seen:", "if False:", "tests/stages/test_start.py"),

@@ -40,6 +40,7 @@ from steersman.journal.records import (
     Run,
     Scored,
     Session,
+    Stage,
     Start,
     Tell,
 )
@@ -77,19 +78,22 @@ def test_a_run_that_nobody_drives_is_not_running(tmp_path: Path) -> None:
     assert outcome(directory)[0] == "goal"
 
 
-def test_that_a_metric_has_no_value_is_the_last_note_only_while_it_is_so(tmp_path: Path) -> None:
+def test_a_metric_that_has_no_value_is_not_shown_and_is_the_last_note_while_it_is_so(tmp_path: Path) -> None:
     directory = create(tmp_path, "run")
-    story: list[tuple[Record, str]] = [
-        (Run(workflow="w", seed=0), ""), (Note(text="a server was lost"), "a server was lost"),
-        (Scored(model=0, frames=5), "a server was lost"), (Note(text="m is nan", metric="m"), "m is nan"),
-        (Scored(model=0, frames=9), "m is nan"), (Metrics(values={"other": 1.0}), "m is nan"),
-        (Metrics(values={"m": 1.0}), "a server was lost"), (Scored(model=0, frames=12), "m is nan"),
+    lost, fails = "a server was lost", Stage(stage="metric m", ok=False, cause="it breaks")
+    story: list[tuple[Record, str, float | None]] = [
+        (Run(workflow="w", seed=0), "", None), (Note(text=lost), lost, None), (Scored(model=0, frames=5), lost, None),
+        (Note(text="m is nan", metric="m"), "m is nan", None), (Scored(model=0, frames=9), "m is nan", None),
+        (Metrics(values={"other": 1.0}), "m is nan", None), (Metrics(values={"m": 1.0}), lost, 1.0),
+        (Scored(model=0, frames=12), lost, 1.0), (Note(text="m is inf", metric="m"), "m is inf", None),
+        (Metrics(values={"m": 2.0}), lost, 2.0), (fails, "", None),
     ]  # fmt: skip
-    for record, said in story:
+    for record, said, value in story:
         journal = Journal(directory.journal)
         journal.append(record)
         journal.close()
-        assert History(directory).overview().last_note == said
+        seen = History(directory).overview()
+        assert (seen.last_note, seen.metrics.get("m")) == (said, value)
 
 
 def test_every_view_says_the_same_of_a_run_whose_driver_was_killed(

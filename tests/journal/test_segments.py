@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from steersman.journal.scoreboard import stale, unscored
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.steering import Unsteered
+from steersman.store import Span
+from steersman.store.names import walker_name
 
 
 def made(count: int, walker: int = 3) -> list[Segment]:
@@ -92,6 +96,32 @@ def test_all_frames_are_looked_at_as_their_spans_say() -> None:
         assert found is not None
         assert (found.number, found.end == row + 1) == (segment, ends)
         assert starts == (12 if (walker, row) == (0, 0) else 0)
+
+
+def test_in_rounds_scores_stand_in_order_of_starts_whichever_walker_ran_them(tmp_path: Path) -> None:
+    """Another policy's random numbers, or sums, would come out otherwise after a walker died. Without rounds they stand
+    as they came."""
+
+    def scored(folder: Path, ran: list[tuple[int, int]], *, rounds: bool) -> list[float]:
+        state, board, rows = State(), scoreboard.Scoreboard(folder, 0), [0, 0, 0]
+        state.apply(Run(rounds=rounds))
+        for walker in range(3):
+            state.apply(Hired(walker=walker, slot=min(walker, 1)))
+        for start in range(4):
+            state.apply(Start(start=start, seed=start, slot=start % 2))
+        for walker, start in ran:
+            first, number = rows[walker], rows[walker] // 2
+            at: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": first}
+            rows[walker] += 2
+            state.apply(Began(**at))
+            state.apply(Ended(**at, end_row=rows[walker], how="finished", simulated=1.0))
+            state.apply(Published(walker=walker, frames=rows[walker], segments=number + 1))
+            board.add([Span(walker_name(walker), first, rows[walker])], {"start": np.full(2, float(start))})
+        return list(board.scores(state).values["start"])
+
+    died = [(0, 0), (0, 2), (2, 3), (2, 1)]
+    assert scored(tmp_path / "died", died, rounds=True) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert scored(tmp_path / "free", died, rounds=False) == [0, 0, 2, 2, 3, 3, 1, 1]
 
 
 @pytest.mark.parametrize("most", [0, 1, 7, 1000])

@@ -51,6 +51,20 @@ def scored(x: Any, y: Any, f: Any, **more: Any) -> Scores:
 NONE = scored([], [], [], values={})
 
 
+def suggesting(*points: Any) -> type:
+    """A generator that always says the same, whatever it is told."""
+
+    class Same:
+        def __init__(self, *_: Any) -> None: ...
+
+        def ingest(self, results: list[dict[str, Any]]) -> None: ...
+
+        def suggest(self, num_points: int | None) -> list[Any]:
+            return list(points)
+
+    return Same
+
+
 def drawn(policy: Ask, scores: Scores, seed: int = 0) -> list[dict[str, Any]]:
     return [dict(candidate.draw) for candidate in policy.rank(scores, np.random.default_rng(seed))]
 
@@ -137,7 +151,7 @@ def test_one_that_wants_results_first_is_given_some_and_one_that_draws_from_ever
         def suggest(self, num_points: int) -> list[dict[str, Any]]:
             if not self.told:
                 raise RuntimeError("no data")
-            return [{"x": np.random.rand(), "y": float(torch.rand(()))} for _ in range(num_points)]  # noqa: NPY002
+            return [{"x": np.random.rand(), "y": 2.0 + 3.0 * int(torch.randint(2, ()))} for _ in range(num_points)]  # noqa: NPY002
 
     vocs = VOCS(variables={"x": [-1.0, 1.0], "y": {2, 5}}, objectives={"f": "MINIMIZE"})
     first = Ask(vocs, Shy, batch=50).proposals(NONE, np.random.default_rng(0))
@@ -156,17 +170,7 @@ def test_one_that_wants_results_first_is_given_some_and_one_that_draws_from_ever
 
 @pytest.mark.parametrize("known", [NONE, scored([0.0], [0.5], [0.0])], ids=["before results", "after"])
 def test_where_nothing_is_suggested_members_are_drawn_evenly_and_said_to_be(known: Scores) -> None:
-    class Silent:
-        def __init__(self, *_: Any) -> None:
-            pass
-
-        def ingest(self, results: list[dict[str, Any]]) -> None:
-            pass
-
-        def suggest(self, num_points: int) -> list[dict[str, Any]]:
-            return []
-
-    made = Ask(PLANE, Silent, batch=3).proposals(known, np.random.default_rng(0))
+    made = Ask(PLANE, suggesting(), batch=3).proposals(known, np.random.default_rng(0))
     assert len({each.draw["x"] for each in made}) == 3
     assert {each.policy for each in made} == {AT_RANDOM}
     assert all("suggests nothing" in each.reason for each in made)
@@ -177,13 +181,28 @@ def test_where_nothing_is_suggested_members_are_drawn_evenly_and_said_to_be(know
 )
 def test_a_suggestion_that_is_no_number_for_each_variable_is_refused(point: Any) -> None:
     """A simulation would fail on it, and its author be blamed."""
-
-    class Words(Optuna):
-        def suggest(self, num_points: int | None) -> list[Any]:
-            return [point]
-
     with pytest.raises(ValueError, match="the generator suggests"):
-        drawn(Ask(PLANE, Words), NONE)
+        drawn(Ask(PLANE, suggesting(point)), NONE)
+
+
+HALVES = VOCS(variables={"x": [0.1, 300.1], "y": {0.1, 5}}, objectives={"f": "MINIMIZE"})
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.09, 5), (300.2, 5), (1.0, 0.2)])
+def test_a_suggestion_outside_the_bounds_is_refused(x: float, y: float) -> None:
+    """The best would lie where its author has forbidden it."""
+    with pytest.raises(ValueError, match="the generator suggests"):
+        drawn(Ask(HALVES, suggesting({"x": x, "y": y})), NONE)
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.1, 5), (np.float32(300.1), np.float32(0.1)), (np.float32(0.1), 5.0)])
+def test_the_bounds_themselves_are_allowed_also_in_single_precision(x: float, y: float) -> None:
+    assert drawn(Ask(HALVES, suggesting({"x": x, "y": y})), NONE) == [{"x": float(x), "y": float(y)}]
+
+
+def test_what_a_generator_suggests_before_any_result_is_said_to_be_its_own() -> None:
+    (first,) = Ask(PLANE, suggesting({"x": 0.0, "y": 0.5})).proposals(NONE, np.random.default_rng(0))
+    assert first.policy == "Ask"
 
 
 @pytest.mark.parametrize(("vocs", "make"), [({"x": [0, 1]}, Optuna), (PLANE, Optuna(PLANE, 1)), (Optuna, PLANE)])

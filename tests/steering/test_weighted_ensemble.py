@@ -1,5 +1,8 @@
 """Weights of a weighted ensemble: what splitting and merging keep, and that averages are not moved."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,6 +84,46 @@ def test_without_scores_members_begin_at_the_prepared_start_and_then_go_on() -> 
     policy, rng = WeightedEnsemble("x", members=4), np.random.default_rng(0)
     assert [(each.index, each.weight) for each in policy.rank(bench.NOTHING, rng)] == [(NEW, 0.25)] * 4
     assert [(each.index, each.weight) for each in policy.rank(ended([0.75, 0.25], {}), rng)] == [(1, 0.75), (3, 0.25)]
+
+
+def test_who_has_arrived_goes_back_also_before_there_are_scores_that_tell_bins() -> None:
+    """As before the first model, of a target that needs none."""
+    scores = ended([0.5, 0.3, 0.2], {"there": [0, 0, 1, 0, 0, 0]})
+    chosen = WeightedEnsemble("z", members=4, target="there").rank(scores, np.random.default_rng(0))
+    assert [(each.index, each.weight) for each in chosen] == [(NEW, 0.3), (1, 0.5), (5, 0.2)]
+
+
+def test_rounds_after_which_an_arrived_member_went_on_count_no_passage() -> None:
+    """One came in round 1 and went back after round 2, when the target was known; two came later."""
+    each = [ended([0.75, 0.25], {"there": [0, 0, 0, int(number != 4)]}, number) for number in range(1, 5)]
+    each[3] = ended([0.25, 0.75], {"there": [0, 0, 1, 0]}, 4)
+    went_on = [[0, 1, 0, int(number < 2)] for number in range(1, 5)]
+    scores = replace(
+        each[0],
+        walker=np.arange(16) // 4, row=np.arange(16) % 4, starts=np.concatenate(went_on), ends=np.tile(each[0].ends, 4),
+        segment=np.tile(each[0].segment, 4), round=np.repeat([1, 2, 3, 4], 4),
+        weight=np.concatenate([one.weight for one in each]),
+    )  # fmt: skip
+    there = np.concatenate([one.values["there"] for one in each]) > 0
+    assert arrivals(scores, there).tolist() == [[0.25, 0.75], [0.0, 0.375]]
+
+
+@pytest.mark.parametrize("summed", [averages, arrivals])
+def test_frames_without_weights_and_values_of_other_frames_are_refused(summed: Any) -> None:
+    scores = ended([0.5, 0.5], {})
+    with pytest.raises(ValueError, match="WeightedEnsemble"):
+        summed(replace(scores, weight=np.zeros(4)), np.ones(4))
+    with pytest.raises(ValueError, match="WeightedEnsemble"):
+        summed(replace(scores, weight=np.empty(0), round=np.empty(0, int)), np.ones(4))
+    with pytest.raises(ValueError, match="4 frames"):
+        summed(scores, np.ones(3))
+
+
+def test_a_target_that_is_not_known_yet_is_said_after_the_first_round() -> None:
+    policy = WeightedEnsemble("z", members=2, target="there")
+    early = ended([0.5, 0.5], {"z": [0.0] * 4})
+    assert "no score 'there'" in policy.warning(early)
+    assert policy.warning(replace(early, round=np.full(4, 2))) == policy.warning(bench.NOTHING) == ""
 
 
 def test_members_that_are_missing_end_the_ensemble() -> None:

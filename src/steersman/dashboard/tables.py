@@ -41,7 +41,7 @@ def facts(history: History) -> list[Row]:
         ("segments", _segments(history)),
         *([("models", _models(history))] if seen.models else []),
         *(
-            (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
+            (name, f"{series[0, 1]:.4g} at first, {_number(seen.metrics.get(name))} at last")
             for name, series in history.metrics.items()
         ),
         ("slots", str(seen.slots)),

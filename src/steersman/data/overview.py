@@ -193,7 +193,7 @@ def overview(
         ),
         model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state),
         scored=state.scored, scored_with=state.scored_with,
-        metrics={name: values[-1] for name, values in state.metrics.items()},
+        metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
         shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
@@ -312,15 +312,16 @@ def _failing(state: State) -> dict[str, str]:
     }
 
 
-def _is_so(state: State, metric: str) -> bool:
-    """Whether a note still holds that says that a metric has no value; others do."""
-    return not metric or state.measured_at.get(metric, [-1])[-1] != state.scored
+def _has_value(state: State, metric: str) -> bool:
+    """Whether the newest scores gave it one."""
+    stage = state.stages.get(f"metric {metric}")
+    return metric not in state.valueless and not (stage and stage.failures)
 
 
 def _last_note(state: State) -> str:
-    """The newest that is still so; "" if it has the cause that is told beside it: of a stage that fails, or of the
-    end."""
-    note = next((each for each in reversed(state.notes) if _is_so(state, getattr(each, "metric", ""))), None)
+    """The newest, but of metrics that have a value again; "" if its cause is told beside it, of a stage or the end."""
+    so = {"", *state.valueless}
+    note = next((each for each in reversed(state.notes) if getattr(each, "metric", "") in so), None)
     if note is None:
         return ""
     cause = state.last_cause

@@ -18,7 +18,7 @@ from steersman.journal import file as journal
 from steersman.journal import records
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
+from steersman.journal.scoreboard import Scoreboard, misses_an_end, of_rounds, stale, unscored
 from steersman.journal.state import State
 from steersman.steering import Choice, Decider, Opes, Scores, Steering
 from steersman.steering.streams import decision_rng
@@ -159,8 +159,6 @@ class _Replay:
         """What the engine knew when it decided."""
         state = self._state
         policy = self._decider.steering.deciding(self._board(state.scored_with).names if state.scored else ())
-        if self._decider.steering.policy.rounds and not state.scored:
-            return unscored(state)
         if policy.patient and not policy.needs:
             return unscored(state)
         late = policy.patient and self._scores and misses_an_end(state, self._scores)
@@ -168,7 +166,8 @@ class _Replay:
             self._scores = self._scored(state.scored_with, state.scored)
         elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):
             self._scores, self._seen = unscored(state), state.published
-        return self._scores
+        own = self._decider.steering.policy
+        return of_rounds(state, self._scores, own.needs) if own.rounds else self._scores
 
     def _board(self, model: int) -> Scoreboard:
         if model not in self._boards:

@@ -17,7 +17,7 @@ from steersman.engine.biaser import Biaser
 from steersman.journal.decisions import Decision, Refused, decoded, encode
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
-from steersman.journal.scoreboard import ends_without_scores, unscored
+from steersman.journal.scoreboard import ends_without_scores, of_rounds, unscored
 from steersman.journal.walkers import Broken, Failed
 from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
 from steersman.steering.decide import NO_POLICY
@@ -160,8 +160,7 @@ class Bag:
     def _fill_round(self, scores: Scores, slots: int) -> None:
         """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""
         state, number = self._recorder.state, self._recorder.state.next_start
-        if not all(name in scores.values for name in self._steering.policy.needs):
-            scores = unscored(state)
+        scores = of_rounds(state, scores, self._steering.policy.needs)
         if words := self._steering.policy.warning(scores):
             self._recorder.note(words)
         try:

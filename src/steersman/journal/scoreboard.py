@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +134,13 @@ def unscored(state: State) -> Scores:
     return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
+def of_rounds(state: State, scores: Scores, needs: Iterable[str]) -> Scores:
+    """What a policy of rounds looks at: the newest scores; frames without values, where these lack some that it needs
+    and members too, as before the first model."""
+    early = not set(needs).issubset(scores.values)
+    return unscored(state) if early and ends_without_scores(state, scores) else scores
+
+
 def ends_without_scores(state: State, scores: Scores) -> int:
     """How many ended segments nobody went on from, whose frames are published, and whose last frame is no end in these
     scores: it has none yet, or the end, with the restart state, was not published before.
@@ -186,9 +193,12 @@ def _scores(
     can_end = _can_end(state, made) & made["settled"]
     ends = known & (row == made["end"][at] - 1) & can_end[at] if len(kept) else known
     counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
-    keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
-    columns = {name: value[keep] for name, value in values.items()}
     start_of = np.where(known, made["start"][at], 0) if len(kept) else np.zeros(len(row), np.int64)
+    keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
+    if state.run.rounds and (np.diff(start_of) < 0).any():
+        keep = np.lexsort((row, start_of))
+        keep = keep[counts[keep]]
+    columns = {name: value[keep] for name, value in values.items()}
     held_out = (known & published.is_held_out(state, start_of))[keep]
     members: dict[str, np.ndarray] = {}
     if state.biased and len(kept):

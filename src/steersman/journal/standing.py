@@ -62,6 +62,7 @@ class Standing:
         self.controls: set[int] = set()  # starts that are never pushed, to compare with
         self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
+        self.valueless = set[str]()  # metrics that have no value now; they may have had one
         self.measured_at: dict[str, list[int]] = {}  # of each of their values: how many frames had scores
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}

@@ -304,6 +304,7 @@ class State(Standing):
                 self.begins.setdefault(name, []).append(len(series))
                 self._measured_with[name] = self.scored_with
             series.append(value)
+            self.valueless.discard(name)
             self.measured_at.setdefault(name, []).append(self.scored)
 
     def _on_stage(self, record: records.Stage) -> None:
@@ -338,6 +339,7 @@ class State(Standing):
 
     def _on_note(self, record: records.Note) -> None:
         self.notes.append(record)
+        self.valueless |= {record.metric} - {""}
 
     def _on_end(self, record: records.End) -> None:
         self.end = record

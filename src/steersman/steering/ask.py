@@ -27,6 +27,7 @@ from steersman.system.numbers import whole
 from steersman.system.random_numbers import drawing
 
 ID = "_id"  # a generator's own, of this life of it
+ROUNDING = 1e-6  # of single precision, relative: some generators compute in it
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Ask(Policy):
         return tuple(dict.fromkeys(self.vocs.all_names))
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Tell and ask. Raises: ValueError: a suggestion is no number for each variable."""
+        """Tell and ask. Raises: ValueError: a suggestion has no number for a variable, or one outside its bounds."""
         seed, results = int(rng.integers(2**31)), self._results(scores)
         with drawing(seed):
             generator = self.make(self.vocs, seed)
@@ -79,7 +80,7 @@ class Ask(Policy):
                 suggested, why = [self._evenly(rng) for _ in range(self.batch)], nothing
             if finalize := getattr(generator, "finalize", None):
                 finalize()
-        name = AT_RANDOM if drawn or not results else self.name
+        name = AT_RANDOM if drawn else self.name
         return [Candidate(NEW, name, 0.0, why, draw=self._draw(point)) for point in suggested]
 
     def _evenly(self, rng: np.random.Generator) -> dict[str, float]:
@@ -97,6 +98,9 @@ class Ask(Policy):
         names = self.vocs.variable_names
         if not found.keys() >= set(names) or not all(map(math.isfinite, found.values())):
             raise ValueError(f"the generator suggests {point!r:.200}; it is a finite number for each of {names}")
+        for name, each in self.vocs.variables.items():
+            if not _allowed(found[name], bounds := getattr(each, "values", None) or each.domain):
+                raise ValueError(f"the generator suggests {name}={found[name]:g}; its VOCS has {bounds} for {name}")
         return found
 
     def _results(self, scores: Scores) -> list[dict[str, float]]:
@@ -113,3 +117,12 @@ class Ask(Policy):
             if column.shape[1] != 1:
                 raise ValueError(f"the score {name!r} has {column.shape[1]} numbers a frame; the VOCS needs one")
         return np.hstack(columns)
+
+
+def _allowed(value: float, bounds: set[float] | list[float]) -> bool:
+    """Whether it is one of a set, or between two ends, up to the rounding of single precision."""
+    if isinstance(bounds, set):
+        return any(math.isclose(value, each, rel_tol=ROUNDING) for each in bounds)
+    low, high = bounds
+    slack = ROUNDING * max((abs(end) for end in bounds if math.isfinite(end)), default=0.0)
+    return low - slack <= value <= high + slack

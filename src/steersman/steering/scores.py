@@ -11,7 +11,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of n published frames, in the order in which they were published.
+    """Scores of n published frames, in the order in which they were published; in rounds in the order of their starts,
+    whichever walker ran them.
 
     Args:
         walker: (n,) int, number of the walker that made the frame.

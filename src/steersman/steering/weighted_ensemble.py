@@ -64,15 +64,15 @@ class WeightedEnsemble(Policy):
         return (self.score, self.target) if self.target else (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """The whole next round. Without values of scores every member goes on."""
+        """The whole next round. Before there are scores that tell bins all members go on, but those that arrived."""
         if not (scores.round > 0).any():
             return self._prepared(1.0, self.members)
         ends = np.flatnonzero(scores.ends & (scores.round == scores.round.max()) & (scores.weight > 0))
-        if self.score not in scores.values:
-            return [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
-        back = self._arrived(scores, ends) if self.target else np.zeros(len(ends), bool)
+        back = self._arrived(scores, ends) if self.target in scores.values else np.zeros(len(ends), bool)
         found = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
         ends = ends[~back]
+        if self.score not in scores.values:
+            return found + [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
         bins = self.bins(scores)[ends]
         for label in np.unique(bins):
             mine = ends[bins == label]
@@ -81,9 +81,14 @@ class WeightedEnsemble(Policy):
         return found
 
     def warning(self, scores: Scores) -> str:
-        """Said after the first round: the prepared start lies in the target, so that all members go back at once."""
-        if not self.target or self.target not in scores.values or scores.round.max(initial=0) != 1:
+        """Said after the first round: nobody can go back yet, or all do at once from a start that is in the target."""
+        if not self.target or scores.round.max(initial=0) != 1:
             return ""
+        if self.target not in scores.values:
+            return (
+                f"frames have no score {self.target!r} yet, so that members stay in the target; `arrivals` leaves such "
+                "rounds out. If it needs no model, return it from @wf.score(early=True)"
+            )
         first = np.lexsort((scores.row, scores.segment, scores.walker))
         first = first[np.unique(_keys(np.stack([scores.walker, scores.segment], axis=1)[first]), return_index=True)[1]]
         if not self._there(scores)[first].all():
@@ -208,7 +213,9 @@ def averages(scores: Scores, value: np.ndarray) -> np.ndarray:
 
     Args:
         value: (n,) float, of each frame; 1.0 in a state and 0.0 elsewhere gives its population.
+    Raises: ValueError: no frame has a weight, or there are not as many values as frames.
     """
+    _check(scores, value)
     total, weight = (np.bincount(scores.round, weights=each)[1:] for each in (scores.weight * value, scores.weight))
     return np.asarray(total / np.maximum(weight, np.finfo(float).tiny))
 
@@ -216,11 +223,16 @@ def averages(scores: Scores, value: np.ndarray) -> np.ndarray:
 def arrivals(scores: Scores, there: np.ndarray) -> np.ndarray:
     """Sum up who came to a target in each round.
 
+    Rounds in which a member begins that had arrived before are left out, and those before them: until the target is
+    known nobody goes back, and one passage would count in each round.
+
     Args:
         there: (n,) bool, whether a frame is in the target; that of the policy.
     Returns: (2, rounds) float: the weight of members that arrived, and the weight times the share of the round that was
         left when they did.
+    Raises: ValueError: no frame has a weight, or `there` is not as long as the frames are many.
     """
+    _check(scores, there)
     order = np.lexsort((scores.row, scores.walker))
     order = order[scores.weight[order] > 0]
     fresh = np.ones(len(order), bool)
@@ -234,7 +246,9 @@ def arrivals(scores: Scores, there: np.ndarray) -> np.ndarray:
     hit[member[inside]] = place[inside]  # the first one, for the last assignment counts
     weight, number = scores.weight[order[first]] * (hit >= 0), scores.round[order[first]]
     left = (frames - 1 - hit) / frames
-    return np.stack([np.bincount(number, weights=each)[1:] for each in (weight, weight * left)])
+    stayed = (hit >= 0) & (scores.starts[order[first + frames - 1]] > 0)
+    known = 2 + number[stayed].max(initial=-1)
+    return np.stack([np.bincount(number, weights=each)[known:] for each in (weight, weight * left)])
 
 
 def passage(arrived: np.ndarray, skip: float = 0.5) -> Mean:
@@ -255,6 +269,13 @@ def passage(arrived: np.ndarray, skip: float = 0.5) -> Mean:
     kept = arrived[:, int(skip * arrived.shape[1]) :].sum(axis=1)
     rest = float(kept[1] / kept[0])
     return Mean(1 / rate.value - rest, 1 / rate.high - rest, 1 / rate.low - rest)
+
+
+def _check(scores: Scores, value: np.ndarray) -> None:
+    if not scores.weight.any():
+        raise ValueError("no frame has a weight: those of a run with WeightedEnsemble have")
+    if np.shape(value) != (len(scores),):
+        raise ValueError(f"values of shape {np.shape(value)} for {len(scores):,} frames; give one number for each")
 
 
 def _keys(pairs: np.ndarray) -> np.ndarray:

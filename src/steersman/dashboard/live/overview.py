@@ -68,8 +68,8 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         yield f"{found.paused_by} paused the run."
     if found.models:  # else its workflow may train none
         yield _model(found)
-    for name, values in list(history.metrics.items())[:MOST_NAMED]:
-        yield _rise(name, values, found.now, state, alive=found.alive)
+    for name in list(found.metrics)[:MOST_NAMED]:
+        yield _rise(name, history.metrics[name], found.now, state, alive=found.alive)
     if found.alive:
         yield _slots(found.doing) if found.doing or not found.segments else "All workers have gone; the run is ending."
     if failed := found.segments.get("failed"):
