@@ -56,15 +56,8 @@ def test_a_range_has_the_type_of_its_parameter(wells: Workflow) -> None:
     made = optuna.distributions
     assert _range("steps=50:1000:log", wells) == ("steps", made.IntDistribution(50, 1000, log=True))
     assert _range("steps=50,100", wells) == ("steps", made.CategoricalDistribution([50, 100]))
-    for wrong in (
-        "step=1:2",
-        "steps=1:x",
-        "steps=2:1",
-        "steps=1:2:lin",
-        "steps",
-        "barrier_kT=nan:1",
-        "barrier_kT=1:inf",
-    ):
+    wrong_ones = ["step=1:2", "steps=1:x", "steps=2:1", "steps=1:2:lin", "steps", "steps=50", "steps=50,50"]
+    for wrong in (*wrong_ones, "barrier_kT=nan:1", "barrier_kT=1:inf"):
         with pytest.raises(BadInput):
             _range(wrong, wells)
 

@@ -27,6 +27,7 @@ def noted(
     rows: int = ROWS,
     still: int = 0,
     drew: bool = True,
+    split: int = 0,
 ) -> int:
     """How many notes a run of two walkers with two segments each leaves, looked at after every publication.
 
@@ -37,6 +38,7 @@ def noted(
         rows: frames of a segment.
         still: so many of its first frames are the same, but for the start itself.
         drew: walkers say that their first segments drew random numbers.
+        split: both second segments begin at one frame, and are so many different simulations; 0: each at its own.
     """
     frames, recorder = Frames(folder / "frames"), Recorder(Journal(folder / "journal.jsonl"), State())
     oddities = Oddities(frames, recorder, draws=draws)
@@ -49,12 +51,13 @@ def noted(
         for walker, writer in enumerate(writers):
             times = first + DT * np.arange(rows)
             times += {"segment": 0.0, "prepared": number * times[-1:].sum(), "1970": EPOCH}[counts]
-            x = np.random.default_rng((2 * number + walker) % seeds).normal(size=(rows, 3))
+            which = 2 * number + (walker % split if number and split else walker)
+            x = np.random.default_rng(which % seeds).normal(size=(rows, 3))
             x[:still] = 0.5
             x[:1] = 1.0  # the start itself, before a step
             if rows:
                 writer.extend(FRAME, {"time": times, "x": x})
-            start, parent = 2 * number + walker, [walker, rows - 1] if number else [-1, -1]
+            start, parent = 2 * number + walker, [0 if split else walker, rows - 1] if number else [-1, -1]
             row = [number, start, *parent, 7 + start, 0, number * rows, (number + 1) * rows, 0]
             writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
             writer.publish()
@@ -79,6 +82,7 @@ def test_a_time_that_is_not_the_segments_own_is_noted_once(
         ({"seeds": 4}, 0), ({"seeds": 4, "drew": False}, 0), ({"seeds": 1}, 1), ({"seeds": 1, "draws": True}, 0),
         ({"seeds": 1, "still": 8}, 1), ({"seeds": 1, "still": 9}, 0), ({"seeds": 1, "still": ROWS}, 0),
         ({"seeds": 1, "still": ROWS, "drew": False}, 1),
+        ({"split": 2}, 0), ({"split": 1}, 1), ({"split": 1, "draws": True}, 1), ({"split": 1, "still": 9}, 0),
     ],
 )  # fmt: skip
 def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, asked: dict[str, Any], notes: int) -> None:

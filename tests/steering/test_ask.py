@@ -85,7 +85,7 @@ def test_what_it_suggests_is_a_pure_function_of_scores_and_seed() -> None:
     assert drawn(Ask(PLANE, Optuna), some) != drawn(Ask(PLANE, Optuna), some, seed=1)
 
 
-def test_it_is_told_the_end_of_each_member_but_what_is_not_finite() -> None:
+def test_it_is_told_the_end_of_each_member() -> None:
     """Also what is held out of the training of a model, which is every tenth member, and may be the best."""
     made: list[Optuna] = []
 
@@ -94,9 +94,11 @@ def test_it_is_told_the_end_of_each_member_but_what_is_not_finite() -> None:
         return made[-1]
 
     ends, held_out = np.array([False, True, True, True, True]), np.array([False, False, False, True, False])
-    f = [0.0, 1.0, np.nan, 3.0, 4.0]
+    f = [0.0, 1.0, 2.0, 3.0, 4.0]
     drawn(Ask(PLANE, make), scored([0.0, 0.1, 0.2, 0.3, 0.4], [0.5] * 5, f, ends=ends, held_out=held_out))
-    assert made[0].told == [{"x": x, "y": 0.5, "f": value} for x, value in ((0.1, 1.0), (0.3, 3.0), (0.4, 4.0))]
+    assert made[0].told == [
+        {"x": x, "y": 0.5, "f": value} for x, value in ((0.1, 1.0), (0.2, 2.0), (0.3, 3.0), (0.4, 4.0))
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -198,6 +200,14 @@ def test_a_suggestion_outside_the_bounds_is_refused(x: float, y: float) -> None:
 @pytest.mark.parametrize(("x", "y"), [(0.1, 5), (np.float32(300.1), np.float32(0.1)), (np.float32(0.1), 5.0)])
 def test_the_bounds_themselves_are_allowed_also_in_single_precision(x: float, y: float) -> None:
     assert drawn(Ask(HALVES, suggesting({"x": x, "y": y})), NONE) == [{"x": float(x), "y": float(y)}]
+
+
+@pytest.mark.parametrize("points", [[], [{"x": 0.0, "y": 0.5}], [{"x": 0.0, "y": 0.5, "d": 0.25}]])
+def test_constants_stand_in_each_draw_whoever_draws_it(points: list[Any]) -> None:
+    """Also where a generator leaves them out, or suggests nothing yet."""
+    vocs = VOCS(variables=PLANE.variables, constants={"d": 0.25}, objectives={"f": "MINIMIZE"})
+    (draw,) = drawn(Ask(vocs, suggesting(*points)), NONE)
+    assert draw["d"] == 0.25
 
 
 def test_what_a_generator_suggests_before_any_result_is_said_to_be_its_own() -> None:

@@ -113,7 +113,8 @@ def _held_out(plan: Plan) -> str:
 def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
-    at_first = "" if steering.policy.draws else f"; {steering.fallback.name} until scores exist"
+    own = steering.policy.draws or steering.policy.rounds
+    at_first = "" if own else f"; {steering.fallback.name} until scores exist"
     exact = plan.workflow.simulation and plan.workflow.simulation.exact
     where = "; starts only where segments gave their state" if exact else ""
     pushed = f"; {steering.bias}" if steering.bias else ""

@@ -65,7 +65,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     different = found["different"]
     text = [
         f"{found['policy']} ({found['label']}): of {found['decisions']} decisions it chooses {found['same']} as "
-        f"recorded, {len(different)} otherwise; {found['kept']} were drawn at random, held out or pinned"
+        f"recorded, {len(different)} otherwise; {found['kept']} were explored, held out or pinned"
     ]
     if made := found["biases"]:
         text.append(f"the bias: {made} versions are made again from their scores, {found['same_biases']} as recorded")

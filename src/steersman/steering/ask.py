@@ -37,7 +37,7 @@ class Ask(Policy):
     Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
     driver is killed, and the same scores and seed give the same members. Where a generator suggests nothing, as some do
     before they were told a result, members are drawn evenly. A member counts when its segment has ended, by the scores
-    of its last frame; results that are not finite are not told.
+    of its last frame.
 
     Args:
         vocs: names of variables, constants, objectives, constraints and observables.
@@ -92,10 +92,11 @@ class Ask(Policy):
 
     def _draw(self, point: Mapping[str, Any]) -> dict[str, float]:
         try:
-            found = {name: float(value) for name, value in point.items() if name != ID}
+            given = {name: each.value for name, each in self.vocs.constants.items()} | dict(point)
+            found = {name: float(value) for name, value in given.items() if name != ID}
         except (AttributeError, TypeError, ValueError):
             found = {}
-        names = self.vocs.variable_names
+        names = [*self.vocs.variable_names, *self.vocs.constants]
         if not found.keys() >= set(names) or not all(map(math.isfinite, found.values())):
             raise ValueError(f"the generator suggests {point!r:.200}; it is a finite number for each of {names}")
         for name, each in self.vocs.variables.items():
@@ -108,8 +109,7 @@ class Ask(Policy):
         if not scores.values:
             return []
         names = list(self.needs)
-        rows = [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[scores.ends].tolist()]
-        return [row for row in rows if all(map(math.isfinite, row.values()))]
+        return [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[scores.ends].tolist()]
 
     def _table(self, scores: Scores, names: list[str]) -> np.ndarray:
         columns = [scores.matrix(name) for name in names]

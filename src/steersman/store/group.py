@@ -142,7 +142,7 @@ class GroupWriter:
             raise BadVariable(name, f"no dimension can have the name {dim!r}; choose another in variables=")
         if size != known:
             problem = f"its dimension {dim!r} has {size} points, and that of {other!r} has {known}"
-            raise BadVariable(name, f"{problem}; give them different names in variables=")
+            raise BadVariable(name, f"{problem}; make them equal, or name them apart in variables=")
         if (points := self._points(dim, size)) is not None and points.shape != (size,):
             raise BadVariable(dim, f"points({size}) gives an array of shape {points.shape}; it must be ({size},)")
 

@@ -226,6 +226,8 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
         raise BadValue("--over", text, "write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
     made = _optuna().distributions
     if ":" not in values:
+        if len(set(values.split(","))) < 2:
+            raise BadValue("--over", text, "it is one value, and nothing to search; give it by --set")
         return key, made.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
     whole = workflow.params.model_fields[key].annotation is int
     try:
@@ -236,7 +238,7 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
             raise ValueError(f"{low}:{high} has an end that is not finite")
         return key, kind(*ends, log=_is_log(log))
     except ValueError as error:
-        words = f"{error}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
+        words = f"{str(error).rstrip('.')}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
         raise BadValue("--over", text, words) from None
 
 
