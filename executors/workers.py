@@ -139,7 +139,7 @@ class Walkers(Workers):
     @model_validator(mode="after")
     def _nodes_are_shared_evenly(self) -> Self:
         if self.mpi and (not self.nodes or self.nodes % self.mpi.nodes):
-            raise ValueError(f"mpi needs `nodes` that are a multiple of {self.mpi.nodes}")
+            raise ValueError(f"mpi needs nodes of a scheduler: write `nodes: {self.mpi.nodes}`, or a multiple")
         return self
 
     @property

@@ -339,7 +339,7 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
 def test_nodes_that_walkers_cannot_share_or_would_not_find_are_refused() -> None:
     with pytest.raises(BadSite, match=r"simulation.mpi: .* not with LSF"):
         load_site("lsf", {"simulation.mpi": {"nodes": 2}})
-    with pytest.raises(BadSite, match="multiple of 2"):
+    with pytest.raises(BadSite, match="nodes: 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
 
 

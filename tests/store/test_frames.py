@@ -297,6 +297,13 @@ def test_a_number_of_any_name_is_stored(frames: Frames, value: Any) -> None:
     assert frames.read("x", Span("w0", 0, 1))[0] == value
 
 
+@pytest.mark.parametrize("wrong", [{"dims": (2,)}, {"dims": "atom"}, {"points": [0.0, 1.0]}])
+def test_what_means_nothing_is_refused_where_it_is_written(wrong: dict[str, Any]) -> None:
+    """A shape in place of names, one name as text, points in place of a function: `check` finds it, before a run."""
+    with pytest.raises(TypeError, match="Variable"):
+        Variable(**wrong)
+
+
 def test_another_shape_is_refused_before_anything_is_stored(frames: Frames) -> None:
     writer = GroupWriter(frames.path / "w0")
     writer.append(FRAME, frame(0))

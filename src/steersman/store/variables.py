@@ -30,5 +30,7 @@ class Variable:
     points: Callable[[int], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.dims, str) or not all(isinstance(each, str) for each in self.dims):
+            raise TypeError(f'Variable({self.dims!r:.60}): give the names of its dimensions, such as ("atom", "xyz")')
         if self.points is not None and not callable(self.points):
             raise TypeError(f"Variable(points={self.points!r:.60}): give a function of the size, such as np.arange")
