@@ -224,7 +224,7 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     (
         "simulate",
         "simulate",
-        "@wf.simulate(variables={'x': Variable(('site'))})\n" + AT_ONCE,
+        "@wf.simulate(variables={'x': Variable(('site', 'xyz'))})\n" + AT_ONCE,
         "out.append",
         "(2,), but",
     ),

@@ -148,17 +148,23 @@ def simulate(p, start, out): pass
 @wf.figure("How many")
 def counted(p, results): return Figure(), f"{len(results.scores)} scored frames <b>"
 
+@wf.figure("Alone")
+def alone(p, results): return Figure()
+
 @wf.figure("Later")
 def later(p, results): return None
 
 @wf.figure("Broken")
 def broken(p, results): raise ZeroDivisionError("nothing")
+
+@wf.figure("Number")
+def number(p, results): return 7
 """
 
 
 @pytest.mark.usefixtures("without_figures")
 def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) -> None:
-    """One that is drawn, one that has nothing to draw yet, and one that fails."""
+    """Those that are drawn, one that has nothing to draw yet, and those that fail, with what to return."""
     finished.workflow.write_text(OWN_FIGURES)
     finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
     page = write(finished)
@@ -168,7 +174,8 @@ def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) ->
     assert re.search(r"[1-9][0-9]* scored frames <b>", page.text)
     assert "Later" not in page.text
     assert "This figure is missing: ZeroDivisionError: nothing" in page.text
-    assert (finished.figures / "counted.svg").exists()
+    assert "This figure is missing: BadFigure: it returned 7; a figure function returns" in page.text
+    assert all((finished.figures / f"{name}.svg").exists() for name in ("counted", "alone"))
 
 
 @pytest.mark.parametrize("lost", ["scores.zarr", "models", "decisions.jsonl", "run.yaml", "errors"])

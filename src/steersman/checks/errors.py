@@ -23,10 +23,3 @@ class NoTime(EngineError):
             f"no frame has a `time`, and the stop rule counts simulated time ({self.rule}): the run would not end; "
             "write out.append(time=...), the simulated time since the segment's start"
         )
-
-
-class WrongFigure(EngineError):
-    made: str
-
-    def __str__(self) -> str:
-        return f"it returned {self.made}; a figure function returns (matplotlib Figure, caption), or None"

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.checks.errors import WrongFigure
-from steersman.stages.panel import shown
+from steersman.stages.panel import drawn, shown
 from steersman.stages.params import Params
 from steersman.steering import Scores
 from steersman.store import Window
@@ -31,14 +30,13 @@ class TriedResults:
 
 
 def figure(function: Function, params: Params, results: TriedResults) -> str:
-    """Raises: WrongFigure: it is no figure and caption."""
+    """Raises: as `drawn`."""
     made = function(params, results)
     if made is None:
         return "nothing to draw yet"
-    if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
-        raise WrongFigure(f"{made!r:.60}")
-    made[0].savefig(io.BytesIO(), format="svg")
-    return str(made[1])
+    found, caption = drawn(made)
+    found.savefig(io.BytesIO(), format="svg")
+    return caption or "a figure"
 
 
 def panel(function: Function, params: Params, results: TriedResults) -> str:

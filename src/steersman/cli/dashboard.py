@@ -65,6 +65,9 @@ def dashboard(
         raise BadRequest("name a run directory, or a folder of them with --all")
     if folder is not None and not folder.is_dir():
         raise BadRequest(f"--all {folder}: this folder does not exist")
+    for host in hosts:
+        if set(host) <= {"0", ".", ":"}:
+            raise BadRequest(f"--host {host}: the page is on 127.0.0.1 alone; name the proxy that serves it")
     gallery = Gallery(runs or [], folder, baseline=baseline, trusted=trust)
     gallery.begin()
     access = Access.new([*(runs or []), *([folder] if folder else [])], [host.lower() for host in hosts])

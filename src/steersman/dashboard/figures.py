@@ -27,7 +27,7 @@ from steersman.dashboard import (
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
-from steersman.stages import loading, trust
+from steersman.stages import loading, panel, trust
 from steersman.system.calls import called
 from steersman.system.errors import place, told
 from steersman.system.files import replace_file
@@ -100,8 +100,7 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
             found = called(function, params, Results(history))
             if found is None:
                 raise NothingToDraw("the workflow has nothing to draw here yet")
-            figure, caption = found
-            return figure, str(caption)
+            return panel.drawn(found)
 
         return draw
 

@@ -55,6 +55,13 @@ class NoFrameYet(EngineError, KeyError):
         )
 
 
+class BadFigure(BadInput):
+    made: str
+
+    def __str__(self) -> str:
+        return f"it returned {self.made}; a figure function returns a Figure, alone or with a caption, or None"
+
+
 class BadPanel(BadInput):
     made: str
 

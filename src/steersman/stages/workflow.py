@@ -318,9 +318,9 @@ class Workflow:
         return decorate
 
     def figure(self, title: str) -> Callable[[F], F]:
-        """Decorate `function(params, results) -> (matplotlib Figure, caption)`, drawn for the report under this title.
+        """Decorate `function(params, results) -> matplotlib Figure`, drawn for the report under this title.
 
-        `results` are a run's `Results`; None in place of the two means that there is nothing to draw yet.
+        `results` are a run's `Results`. The figure comes alone or with a caption; None: there is nothing to draw yet.
 
         Raises: TypeError: the title is not given.
         """

@@ -31,7 +31,7 @@ class Access:
         act: who has it may look and act.
         look: who has it may look only.
         port: wanted; the same one for the same runs.
-        hosts: names under which a proxy serves the page, beside those of this machine.
+        hosts: names under which a proxy serves the page, beside `localhost`.
     """
 
     act: str
