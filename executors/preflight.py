@@ -96,7 +96,7 @@ def _where(site: Site, one: Workers | Blockless) -> str:
     each = "on the first, ranks of a training on all" if one.on_first_node and one.nodes > 1 else "on each"
     shared = "; in an allocation that executors share" if site.together and site.shares else ""
     has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
-    limit = f" for {one.hours:.3g} h" if one.walltime_s else ""
+    limit = f" for {one.hours:.3g} h" if one.walltime_s else " without a known end" if site.inside else ""
     return f"{one.count} slots: {blocks} {_plural(one.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"
 
 

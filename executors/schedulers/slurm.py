@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -91,8 +92,10 @@ class Slurm(Scheduler):
 
     @classmethod
     def job(cls, environment: Mapping[str, str]) -> tuple[int, float | None]:
-        left = printed("squeue", "-h", "-j", environment["SLURM_JOB_ID"], "-o", "%L")
-        return int(environment.get("SLURM_JOB_NUM_NODES", "1")), seconds(left)
+        left = seconds(printed("squeue", "-h", "-j", environment["SLURM_JOB_ID"], "-o", "%L"))
+        if left is None and (ends := environment.get("SLURM_JOB_END_TIME", "")).isdigit():
+            left = int(ends) - time.time()
+        return int(environment.get("SLURM_JOB_NUM_NODES", "1")), left
 
     @classmethod
     def states(cls, jobs: Sequence[str], code: int, out: str, err: str) -> dict[str, State]:

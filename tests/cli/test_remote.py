@@ -86,6 +86,7 @@ def test_a_run_that_was_submitted_is_listed_though_nothing_can_be_asked(run: Run
     code, out, err = run("remote", "list")
     assert (code, "fold-1" in out, "not known" in out) == (0, True, True)
     assert "steersman remote login" in err
+    assert run("remote", "list", "--at", UUID)[0] == 2, "of a place that cannot be asked nothing is known"
 
 
 def test_templates_are_printed_as_they_are(run: Run) -> None:

@@ -39,6 +39,10 @@ def test_inside_a_job_its_nodes_and_its_end_are_read(commands: Commands, tmp_pat
     assert (allocation({"FLUX_URI": "local:///x"}) or Allocation(0, None)).nodes == 4
     commands.says("squeue", "UNLIMITED\n")
     assert allocation({"SLURM_JOB_ID": "7"}) == Allocation(1, None)
+    commands.says("squeue", "")  # it does not answer
+    found = allocation({"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": f"{at + 60:.0f}"})
+    assert found is not None
+    assert found.ends == pytest.approx(at + 60, abs=5)
     (tmp_path / "flux").write_text("#!/bin/sh\n[ $1 = getattr ] && echo 4 || echo inf\n")
     assert allocation({"FLUX_URI": "local:///x"}) == Allocation(4, None)
     commands.says("qstat", r'{"Jobs": {"7.login": {"Variable_List": {"A": "\'"}}}}')  # OpenPBS issue 2541

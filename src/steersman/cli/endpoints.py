@@ -9,6 +9,7 @@ import typer
 from msgspec import json
 from msgspec.structs import replace
 from rich.markup import escape
+from rich.table import Column
 
 from steersman.cli.options import Json
 from steersman.cli.printing import columns, out, say
@@ -30,7 +31,8 @@ def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         say(json.encode(found).decode())
         return
-    table = columns("endpoint", "uuid", "site", "folder", "python", "options")
+    uuid, folder = Column("uuid", min_width=36), Column("folder", overflow="fold")
+    table = columns("endpoint", uuid, "site", folder, "python", "options")
     for each in found.values():
         options = " ".join(f"{key}={value}" for key, value in each.options.items())
         table.add_row(*map(escape, (each.name, each.uuid, each.site, each.folder, each.python, options)))

@@ -61,6 +61,8 @@ def list_runs(
         try:
             (there,) = site_of(place).ask("", ("names", {}))
         except EngineError as error:
+            if at:
+                raise
             there = {}
             err.plain(str(error))
         ours = [one.name for one in sent.values() if one.endpoint.uuid == place.uuid]
