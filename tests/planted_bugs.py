@@ -45,6 +45,8 @@ COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
     Bug("analysis/markov.py", "OVER = 1 ", "OVER = 3 ", "tests/analysis/test_markov.py"),
+    Bug("dashboard/live/gallery.py", "        self._scan()\n        return list", "        return list",
+        "tests/dashboard/test_live.py"),
     Bug("engine/oddities.py", "if min(parent) >= 0 and before", "if min(parent) < 0 and before",
         "tests/engine/test_oddities.py"),
     Bug("steering/ask.py", "given = {name: each.value for name, each in self.vocs.constants.items()} | dict(point)",

@@ -19,6 +19,7 @@ from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.journal.errors import BadDirectory
+from steersman.journal.lock import Lock
 from steersman.journal.records import Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import modules, trust
@@ -221,6 +222,15 @@ def test_failures_are_grouped_by_their_cause_whatever_numbers_it_holds(finished:
 def test_numbers_that_are_none_are_refused(made: RunDirectory, query: dict[str, str]) -> None:
     with serving(made) as served:
         assert served.ask("/run/fold-0001/pick?" + "&".join(f"{k}={v}" for k, v in query.items())).status == 409
+
+
+def test_prometheus_reads_a_run_of_the_folder_that_began_after_the_server(made: RunDirectory, tmp_path: Path) -> None:
+    later, bearer = tmp_path / made.path.name, f"Bearer {TOKENS.look}"
+    with serving(folder=tmp_path) as served:
+        assert b"steersman_frames" not in served.ask("/metrics", "", Authorization=bearer).body
+        shutil.copytree(made.path, later)
+        with Lock(later).held():
+            assert b"steersman_frames{" in served.ask("/metrics", "", Authorization=bearer).body
 
 
 def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:

@@ -116,7 +116,11 @@ class Run:
 
     @property
     def scored(self) -> Scores:
-        """The scores as policies and metrics see them, for functions that take these: `averages(run.scored, value)`."""
+        """The scores as policies and metrics see them, for functions that take these: `averages(run.scored, value)`.
+
+        In the order in which they were scored, as metrics see them, and not in that of `scores`: their `walker` and
+        `row` say which is which. In rounds both stand in order of starts.
+        """
         with reading(self._directory):
             return self._history.scores
 

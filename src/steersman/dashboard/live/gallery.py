@@ -54,6 +54,8 @@ class Gallery:
 
     @property
     def keys(self) -> list[str]:
+        """Of all runs, also those that have begun since."""
+        self._scan()
         return list(self._runs)
 
     def get(self, key: str) -> Watched | None:
