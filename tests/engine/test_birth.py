@@ -9,7 +9,8 @@ import pytest
 from steersman.engine import campaign
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
-from steersman.stages import modules
+from steersman.journal.records import Run
+from steersman.stages import modules, trust
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,29 @@ def test_a_run_that_was_killed_before_it_began_can_be_run_again(
     assert not directory.unborn.exists()
     with pytest.raises(BadDirectory):
         campaign.begin(plan, run_dir=run)
+
+
+def test_of_two_runs_that_begin_in_one_folder_at_one_moment_one_is_refused(tmp_path: Path) -> None:
+    """And what the first has put there stays."""
+    with run_directory.creating(tmp_path, "fold", tmp_path / "run") as directory:
+        directory.modules.mkdir()
+        with pytest.raises(BadDirectory):
+            run_directory.create(tmp_path, "fold", tmp_path / "run")
+        assert directory.modules.exists()
+    assert run_directory.create(tmp_path, "fold", tmp_path / "run").path == directory.path, "it never began"
+
+
+def test_changed_code_that_is_refused_is_neither_executed_nor_trusted(tmp_path: Path) -> None:
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    files = {name: run_directory.sha256(directory.path / name) for name in ("workflow.py",)}
+    run.recorder.record(Run(workflow="double_well", files=files))
+    run.recorder.journal.close()
+    with directory.workflow.open("a") as file:
+        file.write(f"\nopen({str(tmp_path / 'executed')!r}, 'w')\n")
+    with pytest.raises(BadDirectory):
+        campaign.resume(directory)
+    assert not (tmp_path / "executed").exists()
+    assert not trust.trusted(directory.workflow)
 
 
 def test_an_empty_folder_becomes_a_run_directory_and_one_with_files_does_not(tmp_path: Path) -> None:

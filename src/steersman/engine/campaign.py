@@ -21,7 +21,7 @@ from steersman.executors.site import Site
 from steersman.executors.workers import Workers
 from steersman.journal import copies, run_directory
 from steersman.journal.errors import BadDirectory, RunIsLocked
-from steersman.journal.file import Journal
+from steersman.journal.file import Journal, read
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room, sha256
@@ -106,7 +106,6 @@ def begin(
     ready(settled(plan.site))
     if bus_url is not None:
         expect_usable(bus_url)
-    directory = run_directory.create(root, plan.workflow.name, run_dir)
     settings = {
         "workflow": plan.workflow.name,
         "source": str(plan.source),
@@ -115,10 +114,11 @@ def begin(
         "site": plan.site.model_dump(mode="json"),
         "params": plan.params.model_dump(mode="json"),
     }
-    run_directory.write_settings(directory, settings, plan.source)
-    modules.keep(plan.source, directory.path)
-    loading.adopt(directory.workflow, plan.workflow)
-    run = resume(directory, bus_url=bus_url)
+    with run_directory.creating(root, plan.workflow.name, run_dir) as directory:
+        run_directory.write_settings(directory, settings, plan.source)
+        modules.keep(plan.source, directory.path)
+        loading.adopt(directory.workflow, plan.workflow)
+        run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run
 
@@ -151,6 +151,8 @@ def resume(
         problem = f"its {directory.workflow.name} is missing; put the file that it ran back there, under this name"
         raise BadDirectory(str(directory.path), problem)
     mended = mending.asked(directory, source) if source else None
+    if not trust.trusted(directory.workflow):
+        _expect_unchanged(directory, _recorded(directory))  # code that is refused is not executed
     trust.trust(directory.workflow)
     workflow = mended.workflow if mended else loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])
@@ -171,6 +173,14 @@ def resume(
         directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
+
+
+def _recorded(directory: RunDirectory) -> State:
+    state = State()
+    if directory.journal.exists():
+        for record in read(directory.journal):
+            state.apply(record)
+    return state
 
 
 def _expect_unchanged(directory: RunDirectory, state: State) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import getpass
 import hashlib
@@ -38,6 +39,8 @@ PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
 UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
+OTHER = "give another --run-dir"
+EXISTS = f"this run directory exists; look with `steersman status`, go on with `steersman resume`, or {OTHER}"
 NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
@@ -164,33 +167,50 @@ def check_path(path: Path) -> None:
 
 
 def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
-    """Make a new run directory: root/<name>-<number>, or the explicit path.
+    """As `creating`, and leave it."""
+    with creating(root, name, explicit) as directory:
+        return directory
+
+
+@contextlib.contextmanager
+def creating(root: Path, name: str, explicit: Path | None = None) -> Iterator[RunDirectory]:
+    """Make a new run directory: root/<name>-<number>, or the explicit path. No other run begins in it meanwhile.
 
     One that is empty, or whose run was killed before it began, is made anew.
 
     Raises: BadDirectory: it exists, or cannot be written, or has a path that cannot be used.
     """
+    directory = RunDirectory(_made(root, name, explicit))
+    with directory.unborn.open("a") as birth:
+        try:
+            fcntl.flock(birth, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadDirectory(str(directory.path), f"another run begins here at this moment; {OTHER}") from None
+        except OSError:  # a file system without locks
+            pass
+        if directory.journal.exists():
+            raise BadDirectory(str(directory.path), EXISTS)
+        shutil.rmtree(directory.modules, ignore_errors=True)
+        for folder in (directory.errors, directory.bus, directory.figures):
+            folder.mkdir(exist_ok=True)
+        make_root(directory.frames.path)
+        yield directory
+
+
+def _made(root: Path, name: str, explicit: Path | None) -> Path:
     path = explicit or _next(root, name)
     check_path(path)
     try:
         path.mkdir(parents=True)
     except FileExistsError:
         if explicit is None:  # of another run that began at the same moment
-            return create(root, name)
+            return _made(root, name, None)
         if not _unborn(path) and not (path.is_dir() and not any(path.iterdir())):
-            there = "there is a file in its place"
-            if path.is_dir():
-                there = "this run directory exists; look with `steersman status`, go on with `steersman resume`"
-            raise BadDirectory(str(path), f"{there}, or give another --run-dir") from None
+            there = EXISTS if path.is_dir() else f"there is a file in its place; {OTHER}"
+            raise BadDirectory(str(path), there) from None
     except OSError as error:
         raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
-    directory = RunDirectory(path)
-    directory.unborn.touch()
-    shutil.rmtree(directory.modules, ignore_errors=True)
-    for folder in (directory.errors, directory.bus, directory.figures):
-        folder.mkdir(exist_ok=True)
-    make_root(directory.frames.path)
-    return directory
+    return path
 
 
 def _unborn(path: Path) -> bool:
