@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from steersman.calls.opened import open_run
 from steersman.data.errors import NoFrames
@@ -120,7 +121,7 @@ def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None
 
 @pytest.mark.parametrize("kind", [Hired, Start, Began, Ended, Published])
 def test_a_journal_with_a_damaged_line_is_made_good(copy: RunDirectory, kind: type[Record]) -> None:
-    """What the line said comes back from the store, but for why a start was chosen: such a segment does not count."""
+    """What the line said comes back from the store, and why a start was chosen from the decisions."""
     before, known = times(copy), History(copy)
     assert not any(map(math.isnan, before.values()))
     story = list(journal.read(copy.journal))
@@ -131,18 +132,37 @@ def test_a_journal_with_a_damaged_line_is_made_good(copy: RunDirectory, kind: ty
     copy.journal.write_bytes(b"".join([*lines[:at], lines[at].replace(b"1", b"2"), *lines[at + 1 :]]))
     problems = verify(copy)
     assert problems[0].what == "journal"
+    assert History(copy).overview().flaws
+    assert cost(copy, problems) == ""
     repair(copy, problems)
+    assert not verify(copy)
     kept = list(journal.read(copy.journal))
     assert kept[:at] == story[:at]
     assert [record for record in kept if record in story] == [*story[:at], *story[at + 1 :]]
     assert (copy.path / "aside" / "journal.jsonl").exists()
     after = History(copy)
     assert not after.flaws
-    if kind is not Start:
-        assert after.state.frames == known.state.frames
-        assert after.state.simulated == pytest.approx(known.state.simulated)
-        assert ran(after) == ran(known)
-    assert all(math.isnan(time) or time == before[frame] for frame, time in times(copy).items())
+    assert after.state.frames == known.state.frames
+    assert after.state.simulated == pytest.approx(known.state.simulated)
+    assert ran(after) == ran(known)
+    assert times(copy) == before
+
+
+def test_what_a_repair_of_the_journal_leaves_out_is_said_before(copy: RunDirectory) -> None:
+    """Where starts are held out, the store does not know which: a segment whose start is lost counts no more."""
+    story = list(journal.read(copy.journal))
+    at, first = next((at, record) for at, record in enumerate(story) if isinstance(record, Start))
+    journal.rewrite(copy.journal, [*story[:at], structs.replace(first, held_out=True), *story[at + 1 :]])
+    known = History(copy).state.frames
+    alone = (now for before, now in pairwise(story) if isinstance(now, Start) and not (now.more or before.more))
+    start = next(record.start for record in alone if record.start != first.start)
+    change(copy.journal, f'"start":{start},"seed"', f'"start":{start},"sead"')
+    problems = verify(copy)
+    said = cost(copy, problems)
+    repair(copy, problems)
+    lost = known - History(copy).state.frames
+    assert lost > 0
+    assert said.startswith(f"{lost:,} of {known:,} frames (w")
 
 
 def ran(history: History) -> list[tuple[object, ...]]:

@@ -23,6 +23,7 @@ from steersman.data.difference import difference
 from steersman.data.errors import NoFrames
 from steersman.data.export import trajectory
 from steersman.data.facts import facts
+from steersman.data.frames import warn_of_damage
 from steersman.data.history import History
 from steersman.data.unbiased import Unbiased
 from steersman.data.verify import Problem, verify
@@ -68,6 +69,8 @@ class Run:
         self._directory = run_directory.open_run(path)
         with reading(self._directory):
             self._known = History(self._directory)
+        if flaws := self._known.flaws:
+            warn_of_damage(f"journal.jsonl, {len(flaws)} of its lines", ValueError(str(flaws[0])))
 
     @property
     def path(self) -> Path:

@@ -21,7 +21,6 @@ from steersman.data import replay as replaying
 from steersman.data import verify as verification
 from steersman.data import why as reasons
 from steersman.data.history import History
-from steersman.data.overview import overview
 from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
@@ -43,8 +42,8 @@ def status(run: RunPath, as_json: Json = False) -> None:
     """Show the progress of a run."""
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
-        state = _read(directory)
-        seen = overview(state, directory.path)
+        history = _read(directory)
+        seen = history.overview()
         found = summary(seen)
         site = site_files.checked(str(directory.settings_file), directory.site())
     copy = copies.of(directory.path)
@@ -68,7 +67,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if seen.paused_by:
-        out.plain(display.paused(state, tell))
+        out.plain(display.paused(history.state, tell))
 
 
 def _without_driver(directory: RunDirectory, run: RunPath) -> str:
@@ -88,12 +87,12 @@ def facts(directory: RunDirectory) -> dict[str, Any]:
         return summary(History(directory).overview())
 
 
-def _read(directory: RunDirectory) -> State:
+def _read(directory: RunDirectory) -> History:
     """Raises: RunDamaged: the journal has lost everything. That of a run that begins is empty for a moment."""
     history = History(directory)
     if not history.place.offset and not is_driven(directory.path):
         raise RunDamaged(str(directory.path), f"{directory.journal.name} is empty: it has no complete record")
-    return history.state
+    return history
 
 
 def watch(run: RunPath, code: Trust = False) -> None:

@@ -41,6 +41,8 @@ def facts(seen: Overview) -> dict[str, str]:
         found["last failure"] = f"{_short(cause)} (see errors/)"
     if seen.last_note:
         found["last note"] = seen.last_note
+    if seen.flaws:
+        found["journal"] = f"{seen.flaws[0]}; what it said is left out: see `steersman verify`"
     if seen.guided:
         found["guided"] = "by a known reference"
     return found

@@ -10,6 +10,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from steersman.steering import Scores, StopRule
 from steersman.store.names import SegmentName
 from steersman.system import reading
 
+SHOWN = 5  # flaws
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
     ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"), ("seed", "i8"),
@@ -147,10 +149,10 @@ class History:
     def overview(self, rule: StopRule | None = None, now: float | None = None) -> Overview:
         """The run at a glance, see `overview`; of one whose driver is gone the journal is read to its end."""
         seen = overview(self.state, self.directory.path, rule=rule, now=now)
-        if seen.ended or seen.alive:
-            return seen
-        self.catch_up()
-        return overview(self.state, self.directory.path, rule=rule, now=now)
+        if not (seen.ended or seen.alive):
+            self.catch_up()
+            seen = overview(self.state, self.directory.path, rule=rule, now=now)
+        return replace(seen, flaws=tuple(map(str, self.flaws[:SHOWN])))
 
     @property
     def clock(self) -> Clock:

@@ -55,8 +55,8 @@ def _listed(directory: RunDirectory) -> Listed:
         return _unreadable(directory, "its journal is empty")
     metric = next(iter(seen.metrics), None)
     value = seen.metrics[metric] if metric else None
-    age_s = max(0.0, time.time() - seen.now)
-    return Listed(seen.name, seen.workflow, seen.outcome, seen.frames, metric, value, age_s, size(path))
+    age_s, word = max(0.0, time.time() - seen.now), seen.outcome + (", damaged" if seen.flaws else "")
+    return Listed(seen.name, seen.workflow, word, seen.frames, metric, value, age_s, size(path))
 
 
 def _unreadable(directory: RunDirectory, problem: str) -> Listed:

@@ -102,6 +102,7 @@ class Overview:
         blind: every segment begins at the prepared start, whatever is chosen.
         notes: the newest last.
         last_note: the newest, if nothing else tells its cause.
+        flaws: lines of the journal that are not whole, the first five: what they said is left out.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Overview:
     last_cause: str
     last_note: str
     notes: tuple[Note, ...]
+    flaws: tuple[str, ...] = ()
 
     @property
     def alive(self) -> bool:

@@ -9,17 +9,20 @@ from dataclasses import replace
 from itertools import chain, count
 
 import numpy as np
+from msgspec import structs
 
 from steersman.data.history import History
 from steersman.data.verify import MOST_DECISIONS, Problem, places_of
 from steersman.journal import file as journal
 from steersman.journal import manifest, missing
 from steersman.journal.decisions import Decision, decoded, encode
+from steersman.journal.decisions import read as read_decisions
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.records import (
     BadRecord,
     Began,
+    Biased,
     Damaged,
     Ended,
     Hired,
@@ -43,18 +46,35 @@ from steersman.system.files import replace_file
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
+    history = History(directory)
     found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
-    found = list(dict.fromkeys(found))
+    walkers, frames, of = set[int](), 0, history.state.frames
+    if any(each.what == "journal" for each in problems):
+        mended = _mended(directory)
+        state, told = State(mended), {record.start for record in mended if isinstance(record, Start)}
+        unknown = {walker.number: _unknown(directory, walker, told) for walker in state.walkers.values()}
+        walkers |= {number for number, rows in unknown.items() if rows}
+        frames += sum(unknown.values())
+        of = state.frames + frames
+        models = {model.version: model.accepted for model in state.models}
+        there = (int(path.name) for path in sorted(directory.path.glob("models/[0-9]*")))
+        found += [f"model {number}" for number in there if state.end and models.get(number) is None]
     if any(each.what == "frames" for each in problems):
-        history = History(directory)
         lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
-        walkers, names = (
-            history.state.walkers,
-            ", ".join(walker_name(number) for number in sorted({e.number for e in lost})),
-        )
-        frames = sum(_counted(walkers[each.number], each.segments) for each in lost)
-        found[:0] = [f"{frames:,} of {history.state.frames:,} frames ({names})"] if lost else []
-    return ", ".join(found)
+        walkers |= {each.number for each in lost}
+        frames += sum(_counted(history.state.walkers[each.number], each.segments) for each in lost)
+    if walkers:
+        found[:0] = [f"{frames:,} of {of:,} frames ({', '.join(map(walker_name, sorted(walkers)))})"]
+    return ", ".join(dict.fromkeys(found))
+
+
+def _unknown(directory: RunDirectory, walker: Walker, told: set[int]) -> int:
+    """Frames in the store of segments whose start no record tells: they do not count."""
+    rows = 0
+    with contextlib.suppress(StoreError, DamagedFile, OSError, ValueError, KeyError):
+        for row in missing.rows(directory.frames.publication(walker.name, 0)[1].tolist()):
+            rows += (row["end_row"] - row["first_row"]) * (row["start"] not in told)
+    return rows
 
 
 def _counted(walker: Walker, segments: tuple[int, ...]) -> int:
@@ -97,7 +117,7 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
             odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
             if odd or (each.what in ("prepared", "frames", "scores", "model", "bias", "task") and not each.segments):
                 _move_aside(directory, each.where)
-        if any(each.what == "decisions" for each in damaged):
+        if any(each.what in ("decisions", "journal") for each in damaged):
             _mend_decisions(directory)
         if not directory.environment_file.is_file():  # nothing needs to know it
             replace_file(directory.environment_file, json.dumps(directory.environment()))
@@ -159,22 +179,53 @@ def _move_aside(directory: RunDirectory, where: str) -> None:
 
 def _mend_journal(directory: RunDirectory) -> None:
     """Keep the records that are whole and fit, in a new chain; the file as it was goes aside."""
-    state, kept = State(), []
+    kept = _mended(directory)
+    _move_aside(directory, "journal.jsonl")
+    journal.rewrite(directory.journal, kept)
+
+
+def _mended(directory: RunDirectory) -> list[Record]:
+    """The records that are whole and fit, and before them what the store knows of those that are not."""
+    state, kept, starts = State(), list[Record](), _Starts(directory)
     for record in journal.read(directory.journal):
-        for each in chain(_before(state, directory.frames, record), (record,)):
+        for each in chain(_before(state, directory.frames, record, starts), (record,)):
             with contextlib.suppress(BadRecord):
                 state.apply(each)
                 kept.append(each)
     if not kept or not isinstance(kept[0], Run):
         settings = directory.settings()
         kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
-    _move_aside(directory, "journal.jsonl")
-    journal.rewrite(directory.journal, kept)
+    return kept
 
 
-def _before(state: State, frames: Frames, record: Record) -> Iterator[Record]:
+class _Starts:
+    """The starts that the journal knows, and what store and decisions say of others.
+
+    None is told in a run whose starts have weights, or are held out: the store does not know which.
+    """
+
+    def __init__(self, directory: RunDirectory) -> None:
+        known = list(journal.read(directory.journal, Start))
+        self._known = {start.start for start in known}
+        self._told = not any(start.round or start.held_out for start in known)
+        self._decisions = {each.start: each for _, each in read_decisions(directory) if each}
+        self._biased = next(journal.read(directory.journal, Biased), None) is not None
+
+    def of(self, state: State, row: dict[str, int], slot: int, t: float) -> Iterator[Start]:
+        """The start of a published segment, if no record of it is there. Args: t: of its record."""
+        if row["start"] in self._known or not self._told:
+            return
+        self._known.add(row["start"])
+        start = structs.replace(missing.start_of(state, row, slot), t=t)
+        decision = self._decisions.get(row["start"])
+        if decision and decision.frame == start.parent and not self._biased:  # else by which version nobody knows
+            start = structs.replace(start, policy=decision.policy, reason=decision.reason, model=decision.model)
+        yield start
+
+
+def _before(state: State, frames: Frames, record: Record, starts: _Starts) -> Iterator[Record]:
     """What the store knows and a damaged line said before a record of a walker, at the latest when that came: that it
-    was hired, and what it ran and published. Why a start was chosen only its own record knew."""
+    was hired, what it ran and published, and from where."""
     if not isinstance(record, Joined | Began | Ended | Published | Left | Lost):
         return
     if record.walker not in state.walkers:
@@ -183,11 +234,15 @@ def _before(state: State, frames: Frames, record: Record) -> Iterator[Record]:
     walker, t = state.walkers[record.walker], record.t
     known = len(walker.segments) - (walker.running is not None)
     before = record.segments if isinstance(record, Published) else getattr(record, "segment", 0)
-    if before <= known and not isinstance(record, Left):
-        return
     with contextlib.suppress(StoreError, DamagedFile, OSError, ValueError, KeyError):
+        if isinstance(record, Began):
+            for row in missing.rows(frames.publication(walker.name, record.segment)[1][:1].tolist()):
+                yield from starts.of(state, row, walker.slot, t)
+        if before <= known and not isinstance(record, Left):
+            return
         rows, table, _ = frames.publication(walker.name, known)
         for row in missing.rows(table[: None if isinstance(record, Left) else before - known].tolist()):
+            yield from starts.of(state, row, walker.slot, t)
             yield from missing.of_segment(frames, walker, row, t)
         if isinstance(record, Left) and rows > walker.frames:
             yield Published(t=t, walker=walker.number, frames=rows, segments=known + len(table), adopted=True)

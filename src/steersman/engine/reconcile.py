@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 
 from steersman.journal import missing
-from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import UNKNOWN, Began, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.records import Began, Hired, Lost, Published, Record
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.stages.start import looked
@@ -80,7 +79,7 @@ def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     published = walker.published_segments + len(fresh)
     for row in missing.rows(fresh.tolist()):
         if row["start"] >= recorder.state.next_start:
-            recorder.record(_start(recorder, row, walker.slot))
+            recorder.record(missing.start_of(recorder.state, row, walker.slot))
         for record in missing.of_segment(frames, walker, row):
             recorder.record(record)
     simulated, running = 0.0, attributes.get("running")
@@ -104,15 +103,3 @@ def first_shapes(state: State, frames: Frames) -> tuple[str, dict[str, list[int]
                 stored = frames.stored(walker.name, FRAME).items()
                 return walker.name, {name: list(array.like.shape) for name, array in stored if name != "segment"}
     return None
-
-
-def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
-    """A start that only the store knows of: the machine went down before the journal was on the disk."""
-    parent = None
-    if row["parent_walker"] >= 0:
-        made_by = published_frames.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
-        parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
-    return Start(
-        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy=UNKNOWN,
-        reason="the record of the decision was lost with the end of the journal; the start is known from the store",
-    )  # fmt: skip

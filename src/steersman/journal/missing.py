@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from steersman.journal.records import Began, Ended
+from steersman.journal import published
+from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Start
+from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames
 
@@ -30,6 +32,18 @@ def of_segment(frames: Frames, walker: Walker, row: dict[str, int], t: float = 0
         time, how = simulated(frames, walker.name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
         state = row["state_bytes"] != 0
         yield Ended(**made, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True)
+
+
+def start_of(state: State, row: dict[str, int], slot: int) -> Start:
+    """The start of a published segment, where its record is lost: with the end of the journal, or a damaged line."""
+    parent = None
+    if row["parent_walker"] >= 0:
+        made_by = published.segment_of(state, row["parent_walker"], row["parent_row"])
+        parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
+    return Start(
+        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy=UNKNOWN,
+        reason="the record of the decision was lost; the start is known from the store",
+    )  # fmt: skip
 
 
 def simulated(frames: Frames, name: str, first: int, end: int) -> float:

@@ -43,7 +43,6 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
         "policies": history.policies,
         "trained": len(state.models),
         "failures": len(history.causes),
-        "flaws": [str(flaw) for flaw in history.flaws[:5]],
         "notes": plain["notes"][::-1],
         "decisions": [_decision(state, start) for start in list(state.decisions)[::-1]],
         "running": sorted(segment.name for segment in state.running)[:200] if found.alive else [],
