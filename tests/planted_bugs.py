@@ -44,6 +44,8 @@ UNITS = "tests/models/networks/test_units.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
+    Bug("steering/draws.py", "for seed in count(1))", "for seed in count(int(rng.integers(2**31))))",
+        "tests/steering/test_draws.py"),
     Bug("analysis/markov.py", "OVER = 1 ", "OVER = 3 ", "tests/analysis/test_markov.py"),
     Bug("engine/campaign.py", "if not trust.trusted(directory.workflow):", "if False:", "tests/engine/test_birth.py"),
     Bug("journal/run_directory.py", "fcntl.flock(birth, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass",

@@ -29,7 +29,10 @@ NO_POLICY = (
     HELD_OUT,
     AT_RANDOM,
 )  # stand in starts in place of a policy's name
-CHOSE_NONE = "the policy chose no start: the budget was spent before enough was scored; try a larger budget or --rounds"
+CHOSE_NONE = (
+    "the policy chose no start: until the budget was spent too little was scored, or all scores were alike; try a "
+    "larger budget or --rounds"
+)
 PUSHED_NONE = "no segment was pushed: the budget was spent before there was a bias; try a larger budget or --rounds"
 PRUNES_NONE = "the prune rule ends nothing: in rounds, frames are scored when their segments have ended"
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds

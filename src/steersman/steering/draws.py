@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import count
 
 import numpy as np
 
@@ -109,8 +110,9 @@ class Unsure(Policy):
 class LatinHypercube(Policy):
     """Members that fill the cube evenly, whatever a model says of them: what `Unsure` is to be compared with.
 
-    They are the points of one Latin hypercube, in random order. A point that was scored is not drawn again; one whose
-    simulation still runs may be. When all were, those of new hypercubes follow.
+    They are the points of one Latin hypercube, the same in every run, in random order; when all were drawn, those of
+    the next one. A point that was scored is not drawn again; one whose simulation still runs may be. The score function
+    returns it, `point`, with its frames.
 
     Args:
         dimensions: number of parameters, each drawn from 0 to 1.
@@ -125,13 +127,15 @@ class LatinHypercube(Policy):
     def __post_init__(self) -> None:
         whole("LatinHypercube", dimensions=self.dimensions, members=self.members)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (POINT,)
+
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """Draw members."""
-        points = latin_hypercube(self.members, self.dimensions, seed=1)
-        if len(scores) and POINT in scores.values:
-            points = points[~np.isin(_as_one(points), _as_one(scores.matrix(POINT)))]
-        if not len(points):
-            points = latin_hypercube(self.members, self.dimensions, seed=int(rng.integers(2**31)))
+        drawn = _as_one(scores.matrix(POINT)) if POINT in scores.values else np.empty(0)
+        cubes = (latin_hypercube(self.members, self.dimensions, seed) for seed in count(1))
+        points = next(left for cube in cubes if len(left := cube[~np.isin(_as_one(cube), drawn)]))
         why = f"one of {self.members} points that fill the cube evenly"
         return [
             Candidate(NEW, self.name, 0.0, why, draw={POINT: p.tolist()}) for p in rng.permutation(points)[:LONGEST]

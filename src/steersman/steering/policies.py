@@ -35,6 +35,9 @@ class LocalOutlierFactor(Policy):
 
     def __post_init__(self) -> None:
         whole("LocalOutlierFactor", neighbours=self.neighbours, sample=self.sample)
+        if self.neighbours >= self.sample:
+            few = f"a frame has {self.sample - 1} others to be compared with"
+            raise ValueError(f"LocalOutlierFactor(neighbours={self.neighbours}, sample={self.sample}): {few}")
 
     @property
     def needs(self) -> tuple[str, ...]:
