@@ -56,8 +56,11 @@ def native_fraction(contacts_TRR: np.ndarray, native_RR: np.ndarray, min_separat
         native_RR: (R, R) bool, the contact map of the native state.
         min_separation: contacts of residues nearer than this along the chain do not count: they are always there.
     Returns: (T,) float64 in 0..1, 1 when every native contact is formed; NaN when the native state has none.
+    Raises: ValueError: the native state has other residues than the frames.
     Source: Best, Hummer and Eaton (2013), Native contacts determine protein folding mechanisms, with a sharp cutoff.
     """
+    if contacts_TRR.shape[1:] != np.shape(native_RR):
+        raise ValueError(f"maps of {contacts_TRR.shape[1:]} and a native one of {np.shape(native_RR)}: other residues")
     native_RR = np.triu(native_RR, min_separation)
     formed_T = (contacts_TRR & native_RR).sum(axis=(1, 2))
     count = native_RR.sum()

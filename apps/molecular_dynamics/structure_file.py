@@ -27,6 +27,7 @@ from steersman.apps.molecular_dynamics.relaxation import relaxed
 WARM_PS = 1.0
 VARIANTS = {"CYM": "CYX"}  # what Modeller.addHydrogens calls a cysteine without its hydrogen, charged or bonded
 HYDROGENS = (app.element.hydrogen, app.element.deuterium)
+SHORTEST_BOND_NM = 0.05  # of heavy atoms; half of any that there is
 LONGEST_BOND_NM = 0.25  # a disulfide's is 0.21; OpenMM bonds the residues before and after a gap as well
 # What implicit solvent stands for, by the names of the Protein Data Bank, Amber, CHARMM and GROMACS.
 SOLVENT = frozenset(
@@ -34,6 +35,7 @@ SOLVENT = frozenset(
 )
 BOX_NM = 2e-3  # of CRYST1, whose angles are rounded to 0.01 degrees
 REPLACE = "remove or replace it"
+ANGSTROM = "are its coordinates in nm? those of a PDB file are in angstrom"
 
 
 def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
@@ -75,8 +77,9 @@ def prepared_system(
 
     Args:
         path: a PDB or mmCIF file with all atoms, hydrogens and water too, and the box (CRYST1).
-        system_xml: the serialized OpenMM System that belongs to it; a periodic one gets the box of the file, and one
-            in vacuum needs none. None builds ff14SB with TIP3P and PME.
+        system_xml: the OpenMM System that belongs to it, the text of `openmm.XmlSerializer.serialize` or a file with
+            it; a periodic one gets the box of the file, and one in vacuum needs none. None builds ff14SB with TIP3P and
+            PME.
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
@@ -101,8 +104,9 @@ def _own_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
 
 
 def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
+    text, path = (path, "system_xml") if path.lstrip().startswith("<") else ("", path)
     try:
-        system = openmm.XmlSerializer.deserialize(Path(path).read_text())
+        system = openmm.XmlSerializer.deserialize(text or Path(path).read_text())
     except (openmm.OpenMMException, ValueError) as damaged:
         raise UnusableSystem(path, f"is no OpenMM System: {damaged}") from damaged
     atoms = pdb.topology.getNumAtoms()
@@ -158,6 +162,9 @@ def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) ->
         if apart_nm > LONGEST_BOND_NM:
             bond = f"the bond {one.name}-{other.name} from {_where(one.residue)} to {_where(other.residue)}"
             raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long")
+        if apart_nm < SHORTEST_BOND_NM:
+            bond = f"the bond {one.name}-{other.name} of {_where(one.residue)}"
+            raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long", advice=ANGSTROM)
 
 
 def _where(residue: app.topology.Residue, name: str = "") -> str:

@@ -30,9 +30,12 @@ def rmsd(
         box_33: (3, 3) float, nm, `Molecule.box`; None: there is no box.
         chains_A: (A,) int, the chain of each atom, `Molecule.chains` for C-alphas; None: there is one.
     Returns: (T,) float64, nm; 0 for a frame that is the reference, moved and turned.
+    Raises: ValueError: the reference has other atoms than the frames.
     Source: Kabsch (1976), A solution for the best rotation to relate two sets of vectors.
     """
     frames_TA3, reference_A3 = np.array(positions_TA3, np.float64), np.asarray(reference_A3, np.float64)
+    if frames_TA3.shape[1:] != reference_A3.shape:
+        raise ValueError(f"frames of shape {frames_TA3.shape[1:]} and a reference of {reference_A3.shape}: other atoms")
     if box_33 is not None and chains_A is not None:
         _take_best_images(frames_TA3, reference_A3, np.asarray(box_33), np.asarray(chains_A))
     return _deviation(frames_TA3, reference_A3)

@@ -220,6 +220,7 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
     driver = started("run", path, "--set", "frames=100000", "--run-dir", run, cwd=tmp_path)
     finished(driver, run, until=lambda state: state.ended["stopped"] >= 4)
     directory, state = opened(run)
+    assert state.stages["prune"].worked
     stopped = [s for s in state.segments if s.how == "stopped"]
     stops = list(journal.read(directory.journal, Stop))
     assert all("redundant" in record.reason for record in stops if record.by == "Redundant")
@@ -364,7 +365,7 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         class Failing(SegmentRule):
             needs = ("x",)
 
-            def reason(self, scores, rows): raise RuntimeError("no idea")
+            def reason(self, scores, rows): raise RuntimeError("no idea" if len(rows) else "asked of nothing")
 
         wf.steer(Novelty("x"), prune=Failing())
 
@@ -388,5 +389,6 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         "'x': a row of int64 ()",
     ):
         assert part in told
+    assert "asked of nothing" not in told
     assert "in reason" in directory.traceback("prune").read_text()
     assert "in missing" in directory.traceback("metric-missing").read_text()

@@ -205,11 +205,9 @@ class Driver:
     def _follow_settings(self) -> None:
         if self._settings != self._run.state.settings:
             self._settings = dict(self._run.state.settings)
-            params = loading.changed(self._run.workflow, self._run.params, self._settings)
-            self._rule, self._training_rule = (
-                self._run.workflow.stop_rule(params),
-                self._run.workflow.train_rule(params),
-            )
+            workflow = self._run.workflow
+            params = loading.changed(workflow, self._run.params, self._settings)
+            self._rule, self._training_rule = workflow.stop_rule(params), workflow.train_rule(params)
 
     def _too_late(self, verb: str) -> str:
         """Why a word would change nothing any more; a budget can be raised while the last scores are awaited."""
@@ -343,12 +341,14 @@ class Driver:
         if rule is None or not all(name in scores.values for name in rule.needs):
             return
         for segment in self._run.state.running:
-            rows = np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))
+            if not len(rows := np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))):
+                continue
             try:
                 reason = called(rule.reason, scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
                 self._run.recorder.fails_here("prune", error, f"; {segment.name} continues")
-                return
+                continue
+            self._run.recorder.works("prune")
             if reason:
                 self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)
 

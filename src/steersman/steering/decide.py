@@ -55,7 +55,7 @@ class Steering:
     Args:
         policy: ranks the scored frames; by default every segment is continued.
         explore: share of starts drawn at random instead, 0 to 1.
-        fallback: used until the scores that the policy needs exist, and when the policy fails.
+        fallback: used until the scores that the policy needs exist, unless it draws members, and when the policy fails.
         prune: ends running segments early; None never does.
         bias: pushes every segment along a score; None: nothing does.
     """

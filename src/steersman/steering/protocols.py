@@ -215,7 +215,7 @@ class SegmentRule:
         return ()
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
-        """Why the segment should end; `rows` are its frames in the scores, oldest first."""
+        """Why the segment should end; `rows` are its frames in the scores, oldest first, one at least."""
         raise NotImplementedError
 
 

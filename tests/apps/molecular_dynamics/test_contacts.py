@@ -80,6 +80,13 @@ def test_far_contacts_tell_conformations_apart_by_distant_pairs_alone() -> None:
     assert found.sum(axis=1).tolist() == [0, 0, 1]
 
 
+def test_a_reference_of_another_molecule_is_refused() -> None:
+    with pytest.raises(ValueError, match="other atoms"):
+        rmsd(np.zeros((2, 22, 3)), np.zeros((29, 3)))
+    with pytest.raises(ValueError, match="other residues"):
+        native_fraction(np.zeros((2, 5, 5), bool), np.zeros((6, 6), bool))
+
+
 def test_the_native_fraction_counts_each_distant_contact_once() -> None:
     """Of two native contacts beyond the neighbours, a frame with one of them is half folded."""
     native = np.eye(6, dtype=bool)

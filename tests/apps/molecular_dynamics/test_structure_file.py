@@ -75,6 +75,18 @@ def test_a_gap_in_the_chain_is_named(tmp_path: Path, pdb_text: str) -> None:
         read_pdb(tmp_path / "a.pdb")
 
 
+def test_coordinates_in_nm_are_refused(tmp_path: Path, pdb_text: str) -> None:
+    """The minimizer would blow the molecule up into another isomer, as with a peptide bond that is cis."""
+    lines = [
+        f"{line[:30]}{''.join(f'{float(line[at : at + 8]) / 10:8.3f}' for at in (30, 38, 46))}{line[54:]}"
+        if line.startswith("ATOM") else line
+        for line in pdb_text.splitlines(keepends=True)
+    ]  # fmt: skip
+    (tmp_path / "a.pdb").write_text("".join(lines))
+    with pytest.raises(IncompleteStructure, match="angstrom"):
+        read_pdb(tmp_path / "a.pdb")
+
+
 def test_a_chain_on_top_of_another_is_told(tmp_path: Path, pdb_text: str) -> None:
     """No minimizer parts atoms that lie at one point."""
     atoms = [line for line in pdb_text.splitlines(keepends=True) if line.startswith("ATOM")]
@@ -120,9 +132,10 @@ def test_a_given_system_is_simulated_as_it_is(tmp_path: Path, pdb_text: str) -> 
     """Its XML comes back unchanged: no force of ours is added. Here ff14SB in vacuum."""
     (tmp_path / "a.pdb").write_text(pdb_text)
     system = app.ForceField(PROTEIN).createSystem(app.PDBFile(str(tmp_path / "a.pdb")).topology)
-    (tmp_path / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
-    given = prepared_system(tmp_path / "a.pdb", system_xml=tmp_path / "system.xml")
-    assert given.system_xml == openmm.XmlSerializer.serialize(system)
+    text = openmm.XmlSerializer.serialize(system)
+    (tmp_path / "system.xml").write_text(text)
+    for given in (tmp_path / "system.xml", text):
+        assert prepared_system(tmp_path / "a.pdb", system_xml=given).system_xml == text
 
 
 def boxed(pdb_text: str, folder: Path, box_A: float | None, system_nm: float, *forces: openmm.Force) -> Molecule:
