@@ -6,16 +6,17 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steersman.data.history import History
-from steersman.data.replay import replay
+from steersman.data.replay import lines, replay
 from steersman.data.why import tree
 from steersman.journal import file as journal
 from steersman.journal.records import Began, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.steering import Novelty, Policy, Steering, WeightedEnsemble
+from steersman.steering import Candidate, Novelty, Policy, Random, Scores, Steering, WeightedEnsemble
 from steersman.system.errors import BadInput
 from tests.engine.conftest import finished, started, steersman
 
@@ -65,6 +66,18 @@ def test_another_policy_chooses_otherwise_and_is_labelled(steered: RunDirectory)
     assert "off-policy" in text
     assert "from the reference" in text
     assert steered.journal.stat().st_size == size, "a replay changes nothing"
+
+
+class Broken(Policy):
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        raise ValueError("no idea")
+
+
+def test_a_policy_that_fails_is_told_with_what_its_fallback_chose(steered: RunDirectory) -> None:
+    told = replay(steered, loading.load(steered.workflow).steering, Steering(Broken(), fallback=Random()))
+    at_first = 4  # starts at most, before there are frames to choose from
+    assert 0 <= told["decisions"] - told["kept"] - told["failed"]["ValueError: no idea"] <= at_first
+    assert any("ValueError: no idea" in line for line in lines(told))
 
 
 @pytest.mark.parametrize(

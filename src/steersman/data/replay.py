@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from steersman.journal.scoreboard import Scoreboard, misses_an_end, of_rounds, s
 from steersman.journal.state import State
 from steersman.steering import Choice, Decider, Opes, Scores, Steering
 from steersman.steering.streams import decision_rng
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadValue, told
 
 SHOWN = 20
 
@@ -34,8 +34,8 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         own: how the run's workflow steers.
         other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
-        ([walker, row, segment] or None), policy and reason; of the run's own bias how many versions were made again,
-        and how many of these have the recorded SHA-256.
+        ([walker, row, segment] or None), policy and reason; failed: what the policy raised, and how often; of the run's
+        own bias how many versions were made again, and how many of these have the recorded SHA-256.
     Raises: BadValue: `other` needs scores that were not recorded, or rounds.
     """
     chosen = other or own
@@ -55,6 +55,7 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         "same": again.decisions - again.kept - len(again.different),
         "kept": again.kept,
         "different": again.different,
+        "failed": again.failed,
         "biases": again.biases,
         "same_biases": again.same_biases,
     }
@@ -67,6 +68,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"{found['policy']} ({found['label']}): of {found['decisions']} decisions it chooses {found['same']} as "
         f"recorded, {len(different)} otherwise; {found['kept']} were explored, held out or pinned"
     ]
+    for why, times in found["failed"].items():
+        text.append(f"the policy failed {times} times, where its fallback chose: {why}")
     if made := found["biases"]:
         text.append(f"the bias: {made} versions are made again from their scores, {found['same_biases']} as recorded")
     for each in different[:SHOWN]:
@@ -83,6 +86,7 @@ class _Replay:
 
     Attributes:
         names: of the scores that were recorded.
+        failed: what the policy raised -> at how many decisions; its fallback made them.
         biases, same_biases: versions of the bias that were made again, and those of them that are as recorded.
     """
 
@@ -97,6 +101,7 @@ class _Replay:
         self.names: set[str] = set()
         self.decisions = self.kept = self.biases = self.same_biases = 0
         self.different: list[dict[str, Any]] = []
+        self.failed = Counter[str]()
 
     def take(self, record: Record) -> None:
         if isinstance(record, records.Biased) and self._bias:
@@ -141,6 +146,8 @@ class _Replay:
         if explored:
             self.kept += 1
             return
+        if self._decider.trouble:
+            self.failed[told(self._decider.trouble)] += 1
         candidate = choice.candidate
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)

@@ -4,6 +4,7 @@ import { colour, diverging, packed, ramp } from "steersman/colours.js";
 import { el, fit, ticks, tickText } from "steersman/dom.js";
 
 const FEW = 8; // values of an array that are dots, and no line
+const HIGHEST_REM = 30; // a picture
 
 // Bounds of many values that a few wild ones do not set; even around zero where there are both signs.
 export function bounds(values) {
@@ -39,7 +40,7 @@ export class Picture {
     });
     this.node = el(
       "figure",
-      { style: { maxWidth: "30rem" } },
+      { style: { maxWidth: `${HIGHEST_REM}rem` } },
       this.canvas,
       el("figcaption", {}, label, upward ? ` (${axes[0]}s, from the lower left)` : ""),
     );
@@ -51,6 +52,7 @@ export class Picture {
     this.canvas.width = columns;
     this.canvas.height = rows;
     this.canvas.style.aspectRatio = `${columns} / ${rows}`;
+    this.canvas.style.maxWidth = `${(HIGHEST_REM * columns) / rows}rem`;
     const g = this.canvas.getContext("2d"),
       image = g.createImageData(columns, rows),
       pixels = new Uint32Array(image.data.buffer);
