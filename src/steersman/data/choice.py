@@ -42,7 +42,9 @@ def of_scores(
         asked = [*(f"--score {words}" for words in scores), *([f"--cluster {cluster}"] if cluster else [])]
         made_by = segment or "this run"
         problem = f"no frame of {made_by} fits {' '.join(asked)}" if asked else f"{made_by} has no frames"
-        raise NoFrames(problem, "`steersman export RUN --tables DIR` writes all scores")
+        point = next((words for words in scores if ":" not in words), "")
+        hint = f"`{point}:` means from there on; " if point else ""
+        raise NoFrames(problem, f"{hint}`steersman export RUN --tables DIR` writes all scores")
     return found[chosen]
 
 

@@ -175,7 +175,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
         late = " (it had ended by then)" if found["ended"] == "finished" else ""
-        text.append(f"  stopped by     {found['stopped_by']['by']}: {found['stopped_by']['reason']}{late}")
+        by, reason = found["stopped_by"]["by"], found["stopped_by"]["reason"]
+        text.append(f"  stopped by     {by}: {reason.removeprefix(f'{by.lower()}: ')}{late}")
     if found["cause"]:
         text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
     return [line for line in text if line]
