@@ -44,6 +44,8 @@ UNITS = "tests/models/networks/test_units.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
+    Bug("analysis/comparison/verdicts.py", "runs.draws and plain.continued", "runs.draws or plain.continued",
+        "tests/analysis/test_verdicts.py"),
     Bug("apps/molecular_dynamics/structure_file.py", "if apart_nm < SHORTEST_BOND_NM:", "if False:",
         "tests/apps/molecular_dynamics/test_structure_file.py"),
     Bug("steering/draws.py", "for seed in count(1))", "for seed in count(int(rng.integers(2**31))))",

@@ -19,7 +19,7 @@ from steersman.analysis.comparison.curves import draw, meaning
 from steersman.analysis.comparison.metric import HeldOutMetric
 from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
 from steersman.analysis.comparison.tables import table, write
-from steersman.analysis.comparison.verdicts import BLIND, ONE_RUN, Runs, rows, with_levels
+from steersman.analysis.comparison.verdicts import BLIND, CONTINUED, ONE_RUN, Runs, rows, with_levels
 from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
 from steersman.dashboard import style
@@ -216,6 +216,14 @@ def test_seeds_that_gave_one_run_say_nothing() -> None:
     for first, one_run in (([one, ["a"]], True), ([one, other_one], False), ([one, []], False), ([], False)):
         (row,) = rows(replace(plain, first=first), other, {"error": CELLS["cells"]})
         assert (row.verdict == ONE_RUN) is one_run
+
+
+@pytest.mark.parametrize("draws", [True, False])
+@pytest.mark.parametrize("continued", [True, False])
+def test_new_members_are_not_compared_with_segments_that_go_on(*, draws: bool, continued: bool) -> None:
+    plain, other = runs(PLAIN, [np.full(100, 4.0)] * 4), runs("Random()", [np.full(100, 6.0)] * 4)
+    (row,) = rows(replace(plain, continued=continued), replace(other, draws=draws), {"error": CELLS["cells"]})
+    assert (row.verdict == CONTINUED) is (draws and continued)
 
 
 @pytest.mark.parametrize("own", [[0, 5, 5, 5], [0, 0, 5, 5], [5, 5, 5, 5]], ids=str)

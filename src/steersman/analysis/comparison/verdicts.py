@@ -36,6 +36,10 @@ BLIND = "it measures nothing: no segment looked at start.frame or left a state, 
 ONE_RUN = (
     "unknown: all seeds of plain sampling gave the same frames; does `simulate` draw random numbers with out.seed?"
 )
+CONTINUED = (
+    "unknown: plain sampling went on from stored frames, and this policy draws new members; let `simulate` begin at "
+    "`start.point(...)` and not look at start.frame"
+)
 FIRST, FIRST_BYTES = 2000, 2**25  # of a walker's frames are compared, to see whether seeds make a difference
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
@@ -52,6 +56,8 @@ class Runs:
         trained: seeds in which a model was trained.
         blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
         first: of each seed of plain sampling, its first frames as hashes.
+        draws: its policy draws new members.
+        continued: segments looked at the frames that were chosen for them.
     """
 
     arm: Arm
@@ -64,6 +70,8 @@ class Runs:
     trained: int = 0
     blind: bool = False
     first: list[list[str]] = field(default_factory=list)
+    draws: bool = False
+    continued: bool = False
 
     @property
     def share(self) -> float:
@@ -84,6 +92,7 @@ class Row:
         more: final value minus plain's.
         one_run: the seeds make no difference to plain's frames.
         unsteered: of how many seeds its policy chose no start.
+        continued: it draws new members, and plain sampling does not.
     """
 
     arm: Arm
@@ -98,6 +107,7 @@ class Row:
     blind: bool = False
     one_run: bool = False
     unsteered: int = 0
+    continued: bool = False
 
     @property
     def verdict(self) -> str:
@@ -112,6 +122,8 @@ class Row:
             return ONE_RUN
         if self.blind:
             return BLIND
+        if self.continued:
+            return CONTINUED
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
         better, worse = self.more.low > 0, self.more.high < 0
         if self.less:
@@ -169,6 +181,8 @@ def collect(
         runs.trained += any(model.fit for model in history.state.models)
         runs.own.append(steering.own(history.state.chosen))
         runs.blind |= history.state.blind and not steering.policy.draws
+        runs.draws = steering.policy.draws
+        runs.continued |= bool(history.state.reads and history.state.used)
         if arm.plain:
             runs.first.append(_first(history))
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
@@ -242,7 +256,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in times}, difference(base, mine), runs.blind,
         len(plain.first) > 1 and {len(set(each)) for each in zip(*plain.first, strict=False)} == {1},
-        runs.own.count(0),
+        runs.own.count(0), runs.draws and plain.continued,
     )  # fmt: skip
 
 
