@@ -27,6 +27,9 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.store import Variable
+from steersman.system.errors import UnknownName
+
+APART = 5.0  # by which factor atoms of a polymer are never nearer to each other, or farther, than in its molecule
 
 VARIABLES = {
     "time": Variable((), "ps", "time since the segment's start"),
@@ -145,13 +148,16 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
 
     Raises:
         TypeError: there is no molecule.
-        UnknownName: the frame has no `positions`.
-        WrongStart: they do not fit the molecule, or are not finite.
+        UnknownName: the frame has no `positions`, or the state neither of the two.
+        WrongStart: they do not fit the molecule, are not finite, or not in nm.
     """
     molecule = start.prepared
     if not isinstance(molecule, Molecule):
         raise TypeError(f"start.prepared is a {type(molecule).__name__}; prepare a Molecule, e.g. by build_peptide")
-    positions, velocities = start.state.get("positions"), start.state.get("velocities")
+    known = ("positions", "velocities")
+    if start.state and not start.state.keys() & set(known):
+        raise UnknownName("array of a start's state", min(start.state), known)
+    positions, velocities = (start.state.get(name) for name in known)
     if positions is None:
         positions = start.frame.get("positions", molecule.positions)
     for name, array in (("positions", positions), ("velocities", velocities)):
@@ -159,7 +165,15 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
             raise WrongStart(name, molecule.positions.shape, f"it has shape {np.shape(array)}")
         if array is not None and not np.isfinite(array).all():
             raise WrongStart(name, molecule.positions.shape, "it is not finite")
+    if molecule.residues and not 1 / APART < (apart := _apart(positions) / _apart(molecule.positions)) < APART:
+        problem = f"its atoms lie {apart:.2g} times as far from each other as those of the molecule: is it in nm?"
+        raise WrongStart("positions", molecule.positions.shape, problem)
     return positions, velocities
+
+
+def _apart(positions: np.ndarray) -> float:
+    """From an atom to the next, which is near in a polymer, however it folds."""
+    return float(np.median(np.linalg.norm(np.diff(positions, axis=0), axis=1)))
 
 
 def _along(start: Start, features: Features | None) -> Coordinate | None:

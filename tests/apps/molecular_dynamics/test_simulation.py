@@ -256,6 +256,11 @@ def test_a_start_of_another_molecule_is_told(peptide: Molecule) -> None:
         segment(Start(peptide, {"positions": np.zeros((3, 3))}))
     with pytest.raises(UnknownName, match="positions"):
         segment(Start(peptide, {"pos": peptide.positions}))
+    with pytest.raises(UnknownName, match="did you mean 'velocities'"):
+        segment(Start(peptide, state={"velocity": peptide.positions}))
+    for factor in (0.1, 10.0):
+        with pytest.raises(WrongStart, match="is it in nm"):
+            segment(Start(peptide, {"positions": factor * peptide.positions}))
 
 
 def test_a_start_without_a_molecule_is_told() -> None:
