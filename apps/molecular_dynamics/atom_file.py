@@ -55,6 +55,8 @@ def read(path: str | Path) -> Atoms:
     parse = _mmcif if text.lstrip().startswith("data_") or Path(path).suffix in (".cif", ".mmcif") else _pdb
     try:
         return parse(str(path), text)
+    except IncompleteStructure:
+        raise
     except WRONG as unreadable:
         problem = f"{type(unreadable).__name__}: {unreadable}"
         raise IncompleteStructure(

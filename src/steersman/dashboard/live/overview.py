@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,12 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         yield _slots(found.doing) if found.doing or not found.segments else "All workers have gone; the run is ending."
     if failed := found.segments.get("failed"):
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
-        yield f"{count(failed, 'segment')} failed, {times:,} of them with: {cause:.120}"
-    yield from (f"The {name} stage {how:.200}" for name, how in found.failing.items())
+        yield f"{count(failed, 'segment')} failed, {times:,} of them with: {_cut(cause, 120)}"
+    yield from (f"The {name} stage {_cut(how, 200)}" for name, how in found.failing.items())
+
+
+def _cut(text: str, most: int) -> str:
+    return shorten(text, most, placeholder=" ...")
 
 
 def walkers(watched: Watched) -> bytes:
