@@ -13,6 +13,8 @@ StoreError
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from steersman.system.errors import BadInput, DamagedFile, EngineError
 
 MASKED = "some of its values are masked, and a mask is not stored; give these a value, and the mask as a variable"
@@ -71,7 +73,8 @@ class DamagedShard(StoreError, DamagedFile, ValueError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.path}: its content differs from what was written; see `steersman verify RUN --repair`"
+        what = "its content differs from what was written" if Path(self.path).exists() else "it is missing"
+        return f"{self.path}: {what}; see `steersman verify RUN --repair`"
 
 
 class DamagedGroup(StoreError, DamagedFile, ValueError):
