@@ -93,7 +93,7 @@ BUGS = [
     Bug("stages/segment.py", "if len(times) and before > 0 and math", "if len(times) and before > 9e9 and math",
         "tests/engine/test_oddities.py"),
     Bug("engine/oddities.py", "changes.sum() < CHANGES and", "False and", "tests/engine/test_oddities.py"),
-    Bug("engine/oddities.py", 'a["seed"] == b["seed"] or not rows:', 'a["seed"] == b["seed"]:',
+    Bug("engine/oddities.py", 'one[1]["seed"] == other[1]["seed"] or not rows:', "not rows:",
         "tests/engine/test_oddities.py"),
     Bug("analysis/markov.py", "SHIFT, MATTERS = 2.0,", "SHIFT, MATTERS = 200.0,", "tests/analysis/test_markov.py"),
     Bug("stages/modules.py", "if path is None and name in self.names else None", "if path is None else None",

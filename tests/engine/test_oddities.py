@@ -28,6 +28,7 @@ def noted(
     still: int = 0,
     drew: bool = True,
     split: int = 0,
+    retried: bool = False,
 ) -> int:
     """How many notes a run of two walkers with two segments each leaves, looked at after every publication.
 
@@ -39,6 +40,7 @@ def noted(
         still: so many of its first frames are the same, but for the start itself.
         drew: walkers say that their first segments drew random numbers.
         split: both second segments begin at one frame, and are so many different simulations; 0: each at its own.
+        retried: both have one seed, for a start was run again.
     """
     frames, recorder = Frames(folder / "frames"), Recorder(Journal(folder / "journal.jsonl"), State())
     oddities = Oddities(frames, recorder, draws=draws)
@@ -58,7 +60,8 @@ def noted(
             if rows:
                 writer.extend(FRAME, {"time": times, "x": x})
             start, parent = 2 * number + walker, [0 if split else walker, rows - 1] if number else [-1, -1]
-            row = [number, start, *parent, 7 + start, 0, number * rows, (number + 1) * rows, 0]
+            seed = 7 + number if retried else 7 + start
+            row = [number, start, *parent, seed, 0, number * rows, (number + 1) * rows, 0]
             writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
             writer.publish()
             recorder.record(Published(walker=walker, frames=(number + 1) * rows, segments=number + 1))
@@ -83,6 +86,7 @@ def test_a_time_that_is_not_the_segments_own_is_noted_once(
         ({"seeds": 1, "still": 8}, 1), ({"seeds": 1, "still": 9}, 0), ({"seeds": 1, "still": ROWS}, 0),
         ({"seeds": 1, "still": ROWS, "drew": False}, 1),
         ({"split": 2}, 0), ({"split": 1}, 1), ({"split": 1, "draws": True}, 1), ({"split": 1, "still": 9}, 0),
+        ({"split": 1, "retried": True}, 0),
     ],
 )  # fmt: skip
 def test_seeds_that_change_nothing_are_noted_once(tmp_path: Path, asked: dict[str, Any], notes: int) -> None:
