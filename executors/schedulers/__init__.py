@@ -1,1 +1,1 @@
-"""Schedulers that give a run its nodes: a file each, and a line in `registry`."""
+"""Schedulers that give a run its nodes: a file each, which `registry` finds."""

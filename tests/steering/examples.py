@@ -1,8 +1,12 @@
-"""A policy of every class that ranks frames, for the laws that all of them keep."""
+"""A policy of every class that ranks frames, for the laws that all of them keep.
+
+An argument in the unit of a score is 0 here, so that no law has to know it.
+"""
 
 from __future__ import annotations
 
-import inspect
+import importlib
+import pkgutil
 
 import numpy as np
 
@@ -24,6 +28,7 @@ from steersman.steering import (
     Target,
     Unsteered,
 )
+from steersman.steering.merit import ByMerit
 
 NEW_MEMBERS = {"Ask", "Importance", "LatinHypercube", "Unsure", "WeightedEnsemble"}  # what they choose are no frames
 POLICIES: list[Policy] = [
@@ -45,6 +50,19 @@ def table(z: np.ndarray) -> Scores:
 
 def without_example() -> set[str]:
     """Policies that steering has, and of which there is none here."""
-    kinds = {each for name in dir(steering) if inspect.isclass(each := getattr(steering, name))}
-    known = {kind.__name__ for kind in kinds if issubclass(kind, Policy) and kind is not Policy}
-    return known ^ {type(policy).__name__ for policy in POLICIES} ^ NEW_MEMBERS
+    return {kind.__name__ for kind in kinds()} ^ {type(policy).__name__ for policy in POLICIES} ^ NEW_MEMBERS
+
+
+def without_a_name() -> set[str]:
+    """Policies that nobody can import from `steersman.steering`."""
+    return {kind.__name__ for kind in kinds()} - {*dir(steering)}
+
+
+def kinds() -> set[type[Policy]]:
+    """Of the files of steering, but those that others derive from."""
+    for file in pkgutil.iter_modules(steering.__path__, f"{steering.__name__}."):
+        importlib.import_module(file.name)
+    found = {Policy}
+    while more := {kind for parent in found for kind in parent.__subclasses__()} - found:
+        found |= more
+    return {kind for kind in found - {Policy, ByMerit} if kind.__module__.startswith(f"{steering.__name__}.")}
