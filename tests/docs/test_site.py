@@ -31,6 +31,10 @@ def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
             assert option in known, f"{page.name}: steersman {verb}{rest}"
 
 
+def test_every_command_is_on_a_page() -> None:
+    assert {*VERBS} <= {verb for page in PAGES for verb, _ in CALL.findall(page.read_text())}
+
+
 def options(verb: str) -> set[str]:
     group = typer.main.get_command(app)
     context = typer.Context(group)
