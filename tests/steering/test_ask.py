@@ -187,6 +187,19 @@ def test_a_suggestion_that_is_no_number_for_each_variable_is_refused(point: Any)
         drawn(Ask(PLANE, suggesting(point)), NONE)
 
 
+@pytest.mark.parametrize("known", [NONE, scored([0.0], [0.5], [0.0])], ids=["before results", "after"])
+def test_a_generator_that_forgets_to_return_is_named(known: Scores) -> None:
+    class Forgetful:
+        def __init__(self, *_: Any) -> None: ...
+
+        def ingest(self, results: list[dict[str, Any]]) -> None: ...
+
+        def suggest(self, num_points: int) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Forgetful\.suggest returns None"):
+        drawn(Ask(PLANE, Forgetful), known)
+
+
 HALVES = VOCS(variables={"x": [0.1, 300.1], "y": {0.1, 5}}, objectives={"f": "MINIMIZE"})
 
 
@@ -208,6 +221,8 @@ def test_constants_stand_in_each_draw_whoever_draws_it(points: list[Any]) -> Non
     vocs = VOCS(variables=PLANE.variables, constants={"d": 0.25}, objectives={"f": "MINIMIZE"})
     (draw,) = drawn(Ask(vocs, suggesting(*points)), NONE)
     assert draw["d"] == 0.25
+    with pytest.raises(ValueError, match="constant"):
+        drawn(Ask(vocs, suggesting({"x": 0.0, "y": 0.5, "d": 0.5})), NONE)
 
 
 def test_what_a_generator_suggests_before_any_result_is_said_to_be_its_own() -> None:

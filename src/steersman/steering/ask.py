@@ -14,7 +14,7 @@ it again, beside the objectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,10 @@ class Ask(Policy):
         return tuple(dict.fromkeys(self.vocs.all_names))
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Tell and ask. Raises: ValueError: a suggestion has no number for a variable, or one outside its bounds."""
+        """Tell and ask.
+
+        Raises: ValueError: a suggestion has no number for a variable, or one outside its bounds. TypeError: it is none.
+        """
         seed, results = int(rng.integers(2**31)), self._results(scores)
         with drawing(seed):
             generator = self.make(self.vocs, seed)
@@ -71,12 +74,16 @@ class Ask(Policy):
             why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
             nothing = f"drawn evenly: {type(generator).__name__} suggests nothing"
             try:
-                suggested = list(generator.suggest(self.batch))
+                suggested = generator.suggest(self.batch)
             except Exception as error:  # of Xopt's, those that learn want a result before they suggest anything
                 if results:
                     raise
                 suggested, nothing = [], f"{nothing} yet ({told(error)})"
-            if drawn := not suggested:
+            if not isinstance(suggested, Iterable):
+                raise TypeError(
+                    f"{type(generator).__name__}.suggest returns {suggested!r:.60}, which is no list of points"
+                )
+            if drawn := not (suggested := list(suggested)):
                 suggested, why = [self._evenly(rng) for _ in range(self.batch)], nothing
             if finalize := getattr(generator, "finalize", None):
                 finalize()
@@ -99,6 +106,11 @@ class Ask(Policy):
         names = [*self.vocs.variable_names, *self.vocs.constants]
         if not found.keys() >= set(names) or not all(map(math.isfinite, found.values())):
             raise ValueError(f"the generator suggests {point!r:.200}; it is a finite number for each of {names}")
+        for name, each in self.vocs.constants.items():
+            if found[name] != float(each.value):
+                raise ValueError(
+                    f"the generator suggests {name}={found[name]:g}; its VOCS has the constant {each.value}"
+                )
         for name, each in self.vocs.variables.items():
             if not _allowed(found[name], bounds := getattr(each, "values", None) or each.domain):
                 raise ValueError(f"the generator suggests {name}={found[name]:g}; its VOCS has {bounds} for {name}")

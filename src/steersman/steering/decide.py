@@ -74,7 +74,8 @@ class Steering:
             ("bias", Opes | None),
         ):
             if not isinstance(given := getattr(self, name), kind):
-                problem = f"{name}={given!r:.80}: write an object with its arguments, as in wf.steer"
+                wanted = {"prune": "SegmentRule", "bias": "Opes"}.get(name, "Policy")
+                problem = f"{name}={given!r:.80} is no {wanted}: write an object with its arguments, as in wf.steer"
                 example = 'bias=Opes("z", barrier_kT=14)' if name == "bias" else 'Novelty("z"), prune=Redundant("z")'
                 raise TypeError(f"{problem}({example})")
         share("wf.steer", explore=self.explore)
