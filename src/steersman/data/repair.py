@@ -17,6 +17,7 @@ from steersman.journal import file as journal
 from steersman.journal import manifest, missing
 from steersman.journal.decisions import Decision, decoded, encode
 from steersman.journal.decisions import read as read_decisions
+from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.records import (
@@ -46,33 +47,43 @@ from steersman.system.files import replace_file
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
-    history = History(directory)
     found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
+    with contextlib.suppress(JournalError):  # there is nothing then that could be lost
+        found = [*_lost(directory, problems), *found]
+    return ", ".join(dict.fromkeys(found))
+
+
+def _lost(directory: RunDirectory, problems: list[Problem]) -> Iterator[str]:
+    """Frames, and models of which a damaged journal does not say any more whether they were accepted."""
+    kinds = {each.what for each in problems}
+    if not kinds & {"journal", "frames"}:
+        return
+    history, models = History(directory), list[str]()
     walkers, frames, of = set[int](), 0, history.state.frames
-    if any(each.what == "journal" for each in problems):
+    if "journal" in kinds:
         mended = _mended(directory)
         state, told = State(mended), {record.start for record in mended if isinstance(record, Start)}
-        unknown = {walker.number: _unknown(directory, walker, told) for walker in state.walkers.values()}
+        unknown = {number_of(name): _unknown(directory, name, told) for name in directory.frames.walkers()}
         walkers |= {number for number, rows in unknown.items() if rows}
         frames += sum(unknown.values())
         of = state.frames + frames
-        models = {model.version: model.accepted for model in state.models}
-        there = (int(path.name) for path in sorted(directory.path.glob("models/[0-9]*")))
-        found += [f"model {number}" for number in there if state.end and models.get(number) is None]
-    if any(each.what == "frames" for each in problems):
+        judged = {model.version for model in state.models if model.accepted is not None or not state.end}
+        saved = {card["version"] for card in directory.cards()}
+        models = [f"model {number}" for number in sorted(saved - judged)]
+    if "frames" in kinds:
         lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
         walkers |= {each.number for each in lost}
         frames += sum(_counted(history.state.walkers[each.number], each.segments) for each in lost)
     if walkers:
-        found[:0] = [f"{frames:,} of {of:,} frames ({', '.join(map(walker_name, sorted(walkers)))})"]
-    return ", ".join(dict.fromkeys(found))
+        yield f"{frames:,} of {of:,} frames ({', '.join(map(walker_name, sorted(walkers)))})"
+    yield from models
 
 
-def _unknown(directory: RunDirectory, walker: Walker, told: set[int]) -> int:
+def _unknown(directory: RunDirectory, walker: str, told: set[int]) -> int:
     """Frames in the store of segments whose start no record tells: they do not count."""
     rows = 0
     with contextlib.suppress(StoreError, DamagedFile, OSError, ValueError, KeyError):
-        for row in missing.rows(directory.frames.publication(walker.name, 0)[1].tolist()):
+        for row in missing.rows(directory.frames.publication(walker, 0)[1].tolist()):
             rows += (row["end_row"] - row["first_row"]) * (row["start"] not in told)
     return rows
 
