@@ -163,7 +163,8 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
     try:
         kind = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as unknown:
-        raise UnreadableModel(str(folder), f"its class {module}:{name} cannot be imported") from unknown
+        where = "put the folder of its module on PYTHONPATH; of a run that is RUN/workflow"
+        raise UnreadableModel(str(folder), f"its class {module}:{name} cannot be imported: {where}") from unknown
     if not (isinstance(kind, type) and issubclass(kind, Model)):
         raise UnreadableModel(str(folder), f"{module}:{name} is no Model")
     return kind

@@ -52,7 +52,7 @@ def main() -> None:
             middle = (GAP + (place + 0.5) * width, GAP + level * (HEIGHT + GAP) + HEIGHT / 2)
             colour = COLOURS[level % len(COLOURS)]
             box(axes, f"{room}/", middle, (width - GAP, HEIGHT), colour, [WHAT[room]], fontsize=12)
-    words = "A room imports only what lies on a floor below it; it need not import all of that."
+    words = "A room imports only what lies on a floor below it; stages/ also finds the shipped workflows/."
     note(axes, (WIDTH / 2, len(floors) * (HEIGHT + GAP) + 0.28), words, ha="center", va="center")
     save(axes, __file__)
 
