@@ -44,6 +44,8 @@ UNITS = "tests/models/networks/test_units.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
+    Bug("steering/weighted_ensemble.py", "/ np.bincount(number, weights=scores.weight[order[first]])[number] *", "*",
+        "tests/steering/test_weighted_ensemble.py"),
     Bug("analysis/comparison/verdicts.py", "runs.draws and plain.continued", "runs.draws or plain.continued",
         "tests/analysis/test_verdicts.py"),
     Bug("apps/molecular_dynamics/structure_file.py", "if apart_nm < SHORTEST_BOND_NM:", "if False:",

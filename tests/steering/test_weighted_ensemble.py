@@ -159,6 +159,14 @@ def test_averages_and_passage_times_of_a_process_that_is_known() -> None:
     assert (found.low, found.value, found.high) == pytest.approx((9.5, 9.5, 9.5))
 
 
+def test_members_that_were_lost_do_not_count_as_ones_that_did_not_arrive() -> None:
+    """As where frames were damaged and set aside: the rate is that of the members that are left."""
+    whole = [ended([0.1] * 10, {"there": [0.0] * 18 + [1.0, 0.0]}, number) for number in (1, 2)]
+    left = ended([0.1] * 5, {"there": [0.0] * 8 + [1.0, 0.0]}, 2)
+    for each, rate in ((whole[1], 0.1), (left, 0.2)):
+        np.testing.assert_allclose(arrivals(each, each.values["there"] > 0)[:, -1], [rate, rate / 2])
+
+
 def test_a_member_that_stays_in_the_target_arrives_at_its_first_frame_there() -> None:
     """Half of the round is left then; of one that comes with its last frame nothing is."""
     scores = ended([0.3, 0.5, 0.2], {"there": [1, 1, 0, 1, 0, 0]})

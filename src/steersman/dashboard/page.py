@@ -72,14 +72,18 @@ def figure(drawing: Drawing) -> str:
     share = 1.0 if size is None else min(1.0, float(size[1]) / (POINTS * WIDTH))  # of a column as wide as our figures
     width = f'style="width: min(100%, {COLUMN_REM * share:.4g}rem)"'
     named = drawing.svg.replace("<svg", f'<svg {width} role="img" aria-label="{escape(drawing.title)}"', 1)
-    return f"<figure>\n{named}\n<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
+    return f"<figure>\n{named}\n{_below(drawing.caption)}</figure>"
 
 
 def picture(title: str, caption: str, svg: str) -> str:
     """A drawing of others: as an image, in which nothing is executed and nothing is loaded."""
     source = base64.b64encode(svg.encode()).decode()
     image = f'<img style="width: 100%" alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'
-    return f"<figure>\n{image}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    return f"<figure>\n{image}\n{_below(caption)}</figure>"
+
+
+def _below(caption: str) -> str:
+    return f"<figcaption>{escape(caption)}</figcaption>\n" if caption else ""
 
 
 def details(summary: str, text: str) -> str:

@@ -158,7 +158,7 @@ class Decider:
         if abs(total - 1) > UNITY:
             raise ValueError(
                 f"the members of the newest round weigh {total:.6g} together and not 1: some were given up, set aside "
-                "or not scored, see the notes before"
+                "or not scored, see the notes before. It cannot go on; its rounds can be read, and another run begun"
             )
         return [Choice(candidate, candidate.reason, candidate.policy) for candidate in ranking]
 

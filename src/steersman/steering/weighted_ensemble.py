@@ -229,7 +229,7 @@ def arrivals(scores: Scores, there: np.ndarray) -> np.ndarray:
     Args:
         there: (n,) bool, whether a frame is in the target; that of the policy.
     Returns: (2, rounds) float: the weight of members that arrived, and the weight times the share of the round that was
-        left when they did.
+        left when they did; of a round of which members were lost, by the weight of those that are left.
     Raises: ValueError: no frame has a weight, or `there` is not as long as the frames are many.
     """
     _check(scores, there)
@@ -244,8 +244,8 @@ def arrivals(scores: Scores, there: np.ndarray) -> np.ndarray:
     hit = np.full(len(first), -1)
     inside = np.flatnonzero(np.asarray(there, bool)[order])[::-1]
     hit[member[inside]] = place[inside]  # the first one, for the last assignment counts
-    weight, number = scores.weight[order[first]] * (hit >= 0), scores.round[order[first]]
-    left = (frames - 1 - hit) / frames
+    number, left = scores.round[order[first]], (frames - 1 - hit) / frames
+    weight = scores.weight[order[first]] / np.bincount(number, weights=scores.weight[order[first]])[number] * (hit >= 0)
     stayed = (hit >= 0) & (scores.starts[order[first + frames - 1]] > 0)
     known = 2 + number[stayed].max(initial=-1)
     return np.stack([np.bincount(number, weights=each)[known:] for each in (weight, weight * left)])
