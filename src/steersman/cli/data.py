@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from steersman.cli.options import Json, RunPath, Trust
-from steersman.cli.printing import err, say
+from steersman.cli.printing import err, say, say_rows
 from steersman.data.history import History
 from steersman.journal import manifest, run_directory
 from steersman.system.errors import BadRequest
@@ -129,10 +129,7 @@ def ls(
     if not found:
         err.plain(f"there are no runs in {folder}")
         return
-    rows = [COLUMNS, *(_columns(each) for each in found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        say("  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip())
+    say_rows([COLUMNS, *(_columns(each) for each in found)])
 
 
 def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as_json: Json = False) -> None:

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 from msgspec import json
 from msgspec.structs import replace
-from rich.markup import escape
-from rich.table import Column
 
 from steersman.cli.options import Json
-from steersman.cli.printing import columns, out, say
+from steersman.cli.printing import say, say_rows
 from steersman.executors.site_files import is_path
 from steersman.remote import known
 from steersman.remote.known import Endpoint
@@ -31,12 +29,14 @@ def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         say(json.encode(found).decode())
         return
-    uuid, folder = Column("uuid", min_width=36), Column("folder", overflow="fold")
-    table = columns("endpoint", uuid, "site", folder, "python", "options")
+    if not found:
+        say("none yet: steersman endpoints add NAME UUID", to_stderr=True)
+        return
+    rows = [("endpoint", "uuid", "site", "folder", "python", "options")]
     for each in found.values():
         options = " ".join(f"{key}={value}" for key, value in each.options.items())
-        table.add_row(*map(escape, (each.name, each.uuid, each.site, each.folder, each.python, options)))
-    out.print(table) if found else say("none yet: steersman endpoints add NAME UUID", to_stderr=True)
+        rows.append((each.name, each.uuid, each.site, each.folder, each.python, options))
+    say_rows(rows)
 
 
 @endpoints.command()

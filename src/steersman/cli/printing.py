@@ -138,6 +138,13 @@ class ToStderr(logging.Handler):
         err.plain(text)
 
 
+def say_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Rows as columns, whole: what a person, or a script, copies is not cut where a terminal ends."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip())
+
+
 def columns(*names: str | Column) -> Table:
     """A plain table with a header."""
     return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
