@@ -1,6 +1,7 @@
 """A weighted ensemble through the engine: more members than slots, and weights that sum to 1 whatever happens."""
 
 import json
+import shutil
 from itertools import groupby
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.trajectories import read
 from steersman.apps import six_wells
 from steersman.data.history import History
+from steersman.data.repair import ends_ensemble, repair
 from steersman.data.replay import replay
+from steersman.data.verify import verify
 from steersman.journal import file as journal
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
@@ -73,6 +76,14 @@ def test_each_frame_has_the_weight_of_its_member(scores: Scores, rounds: list[li
     np.testing.assert_allclose(total, FRAMES)
     np.testing.assert_allclose(averages(scores, np.ones(len(scores))), 1)
     assert arrivals(scores, scores.values["far"] > 0).shape == (2, len(rounds))
+
+
+def test_an_ensemble_whose_newest_round_was_damaged_is_said_not_to_go_on(ran: RunDirectory, tmp_path: Path) -> None:
+    copy = RunDirectory(shutil.copytree(ran.path, tmp_path / "copy"))
+    assert not ends_ensemble(copy)
+    next(iter(sorted((copy.path / "frames.zarr").glob("*/time/c/*"))[-1:])).unlink()
+    repair(copy, verify(copy))
+    assert ends_ensemble(copy)
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory, rounds: list[list[Start]]) -> None:

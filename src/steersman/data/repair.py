@@ -37,8 +37,10 @@ from steersman.journal.records import (
     Start,
 )
 from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
+from steersman.steering.decide import UNITY
 from steersman.store import Frames, StoreError, merge, number_of
 from steersman.store.names import walker_name
 from steersman.system.errors import DamagedFile
@@ -86,6 +88,16 @@ def _unknown(directory: RunDirectory, walker: str, told: set[int]) -> int:
         for row in missing.rows(directory.frames.publication(walker, 0)[1].tolist()):
             rows += (row["end_row"] - row["first_row"]) * (row["start"] not in told)
     return rows
+
+
+def ends_ensemble(directory: RunDirectory) -> bool:
+    """Whether members of the newest round of a weighted ensemble are lost, so that no further round can follow."""
+    state = History(directory).state
+    if not state.rounds or state.starts or state.broken:
+        return False
+    members = unscored(state)
+    newest = members.ends & (members.round == state.rounds[-1])
+    return bool(abs(members.weight[newest].sum() - 1) > UNITY)
 
 
 def _counted(walker: Walker, segments: tuple[int, ...]) -> int:
