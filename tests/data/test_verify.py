@@ -17,6 +17,7 @@ from steersman.data.lineage import since_prepared
 from steersman.data.repair import cost, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
+from steersman.data.why import lines, why
 from steersman.journal import file as journal
 from steersman.journal import published
 from steersman.journal.records import Began, Ended, Hired, Published, Record, Start
@@ -157,6 +158,8 @@ def test_what_a_repair_of_the_journal_leaves_out_is_said_before(copy: RunDirecto
     alone = (now for before, now in pairwise(story) if isinstance(now, Start) and not (now.more or before.more))
     start = next(record.start for record in alone if record.start != first.start)
     change(copy.journal, f'"start":{start},"seed"', f'"start":{start},"sead"')
+    segment = next(each.name for each in History(copy).state.segments if each.start == start)
+    assert any("nobody knows" in line for line in lines(why(History(copy), segment)))
     problems = verify(copy)
     said = cost(copy, problems)
     repair(copy, problems)

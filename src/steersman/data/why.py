@@ -126,8 +126,8 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     """The same for a terminal, one line for each segment."""
     text = []
     for each in found["segments"]:
-        parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
-        origin = f"frame {parent['name']}" if parent else "the prepared start"
+        model = f"model {each['model']}" if each["model"] else "no model"
+        origin = _origin(each)
         how = " with its state," if each["exact"] else ""
         by = "" if each["policy"] == "prepared" else f"{how} by {each['policy']}"
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
@@ -150,14 +150,19 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def _origin(found: dict[str, Any]) -> str:
+    if parent := found["parent"]:
+        return f"frame {parent['name']}"
+    lost = found["policy"] == records.UNKNOWN and not found["seed"]  # as `History.start` gives one without a record
+    return "what nobody knows" if lost else "the prepared start"
+
+
 def lines(found: dict[str, Any]) -> list[str]:
     """The same as sentences for a terminal."""
-    parent = found["parent"]
-    origin = f"frame {parent['name']}" if parent else "the prepared start"
     model = f", with model {found['model']}" if found["model"] else ""
     text = [
         f"segment {found['segment']} (start {found['start']}, seed {found['seed']})",
-        f"  started from   {origin}",
+        f"  started from   {_origin(found)}",
         f"  chosen by      {found['policy']} among {count(found['candidates'], 'frame')}{model}"
         if found["candidates"]
         else "",
