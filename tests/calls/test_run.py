@@ -138,7 +138,7 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     with pytest.raises(OtherRun) as told:
         begin(other, run_dir=run, go_on=True, seed=2)
     assert [each.partition(" is ")[0] for each in told.value.differing] == ["parameter frames", "rounds", "seed"]
-    (page / "my.py").write_text(text.replace("range(50)", "range(60)"))
+    (page / "my.py").write_text(text.replace("range(p.steps)", "range(p.steps + 1)"))
     with pytest.raises(OtherLoop) as differ:
         begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
     assert differ.value.differs == ("segment",)
