@@ -9,7 +9,7 @@ import pytest
 from steersman.engine import campaign
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
-from steersman.journal.records import Run
+from steersman.journal.records import Ended, Run
 from steersman.stages import modules, trust
 
 
@@ -59,9 +59,11 @@ def test_of_two_runs_that_begin_in_one_folder_at_one_moment_one_is_refused(tmp_p
 
 
 def test_changed_code_that_is_refused_is_neither_executed_nor_trusted(tmp_path: Path) -> None:
+    """Also where a record of the journal does not fit those before it."""
     directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
     files = {name: run_directory.sha256(directory.path / name) for name in ("workflow.py",)}
     run.recorder.record(Run(workflow="double_well", files=files))
+    run.recorder.journal.append(Ended(walker=7, segment=0, start=0, first_row=0, end_row=1, how="finished"))
     run.recorder.journal.close()
     with directory.workflow.open("a") as file:
         file.write(f"\nopen({str(tmp_path / 'executed')!r}, 'w')\n")

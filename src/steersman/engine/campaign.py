@@ -21,7 +21,7 @@ from steersman.executors.site import Site
 from steersman.executors.workers import Workers
 from steersman.journal import copies, run_directory
 from steersman.journal.errors import BadDirectory, RunIsLocked
-from steersman.journal.file import Journal, read
+from steersman.journal.file import Journal, Place, fits, follow
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room, sha256
@@ -176,10 +176,10 @@ def resume(
 
 
 def _recorded(directory: RunDirectory) -> State:
-    state = State()
+    state, place = State(), Place()
     if directory.journal.exists():
-        for record in read(directory.journal):
-            state.apply(record)
+        for record in follow(directory.journal, place):
+            fits(place, state.apply, record)
     return state
 
 
