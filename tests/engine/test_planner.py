@@ -20,10 +20,14 @@ from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors import ThreadPoolExecutor
 from torch import nn
 
+from steersman.data import task_results
+from steersman.data.errors import NotDone
+from steersman.data.history import History
 from steersman.data.repair import repair
 from steersman.data.verify import verify
 from steersman.engine.errors import PlanFailed
 from steersman.engine.planner import Planner
+from steersman.journal import calls
 from steersman.journal import file as journal
 from steersman.journal import records
 from steersman.journal.calls import RESULT
@@ -35,7 +39,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.task import key_of, pack, words_of
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadRequest, UnknownName
 from steersman.worker import tasks
 from steersman.worker.calls import Receipt, result
 from steersman.worker.errors import ResultChanged
@@ -255,6 +259,49 @@ def test_one_that_fails_is_tried_again_and_one_that_failed_is_called_again_in_th
 def test_a_plan_may_wait_for_a_result_and_go_on_from_it(plans: Plans) -> None:
     one, total = plans.module.one, plans.module.total
     assert plans.follow(lambda: total.later(one.later(int(one.later(2).result()[0]) + 1))) == 9.0
+
+
+def test_the_answer_of_a_task_is_that_of_the_call_that_was_asked_for_last(plans: Plans) -> None:
+    """Also where that was answered from the record, in this session or another; there is none where it failed."""
+    one, apply = plans.module.one, plans.module.apply
+
+    def answer(name: str) -> Any:
+        return task_results.result(History(plans.directory), name)
+
+    def plan(*numbers: int) -> Callable[[], Any]:
+        def asks() -> Any:
+            return [one.later(number).result()[0] for number in numbers]
+
+        return asks
+
+    for numbers in ((1, 2, 1), (2, 1), (1, 2), (2,), (2, 1, 2, 3, 1)):
+        plans.follow(plan(*numbers))
+        assert answer("one")[0] == numbers[-1]
+        assert answer("asks") == [*map(float, numbers)]
+    assert len({each.call for each in plans.records(Called) if each.task == "one"}) == 3
+    for good, bad in ((plan(3), lambda: apply.later(len, 0)), (plan(1), lambda: apply.later(len, "a").result() // 0)):
+        assert plans.follow(good) is not None
+        bad.__name__ = "asks"
+        assert plans.follow(bad).outcome == "failed"
+        with pytest.raises(NotDone):
+            answer("asks")
+    assert answer("apply") == 1
+    plans.follow(lambda: apply.later(len, 0))
+    with pytest.raises(NotDone, match="object of type 'int'"):
+        answer("apply")
+
+
+def test_the_beginning_of_a_key_is_no_name(plans: Plans) -> None:
+    plans.follow(lambda: [plans.module.one.later(i) for i in range(20)])
+    history = History(plans.directory)
+    for key in plans.directory.path.glob("tasks/*"):
+        for digits in (1, 4, 11):
+            assert calls.why(history.state.calls, key.name[:digits]) == []
+            with pytest.raises(UnknownName):
+                task_results.result(history, key.name[:digits])
+        for digits in (12, 64):
+            [each] = calls.why(history.state.calls, key.name[:digits])
+            assert each["call"] == key.name
 
 
 def test_what_a_plan_raises_ends_the_run(plans: Plans) -> None:

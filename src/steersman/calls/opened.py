@@ -169,9 +169,10 @@ class Run:
         """What a plan or a task gave, of plain values and arrays.
 
         Args:
-            name: of `@wf.before`, `@wf.after` or a task, whose last call counts; or a key of `tasks`.
-        Raises: UnknownName: there is no such call. NotDone. NotPlainResult: it holds other objects. RunDamaged: it was
-            changed.
+            name: of `@wf.before`, `@wf.after` or a task: of its calls the one that was asked for last, also where that
+                was done before; or a key of `tasks`, or its first 12 digits or more.
+        Raises: UnknownName: there is no such call. NotDone: nor a result, or it failed. NotPlainResult: it holds other
+            objects. RunDamaged: it was changed.
         """
         with reading(self._directory):
             return results.result(self._history, name)

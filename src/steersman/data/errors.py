@@ -4,7 +4,7 @@ BadInput
 ├── NoFrame           a frame was asked for that the run does not have
 ├── NoFrames          there are no frames of what was asked for
 ├── BadExpression     a quantity or a state of frames that cannot be understood
-├── NotDone           a task has no result yet
+├── NotDone           a task has no result yet, or it failed
 ├── CannotExport      frames cannot be written as they were asked for
 └── NotPlainResult    a task gave objects that only pickle can read
 NothingToDraw         the run does not hold what a figure or a view shows
@@ -73,9 +73,11 @@ class Unconverted(UserWarning):
 class NotDone(BadInput):
     task: str
     run: str
+    cause: str = ""
 
     def __str__(self) -> str:
-        return f"{self.task} is not done; `steersman resume {self.run}` goes on with a run that has ended without it"
+        how = f"failed: {self.cause}" if self.cause else "is not done"
+        return f"{self.task} {how}; `steersman resume {self.run}` goes on with a run that has ended without it"
 
 
 class NotPlainResult(BadInput):

@@ -9,7 +9,7 @@ from typing import Any
 
 from steersman.data.errors import NotDone, NotPlainResult
 from steersman.data.history import History
-from steersman.journal.calls import RESULT
+from steersman.journal.calls import RESULT, named
 from steersman.journal.errors import RunDamaged
 from steersman.system.errors import UnknownName
 
@@ -24,16 +24,15 @@ PLAIN = {  # what numpy's pickles and plain values are made of
 
 def result(history: History, name: str) -> Any:
     """See `Run.result`."""
-    calls, directory = history.state.calls.values(), history.directory
-    named = [call for call in calls if call.called.task == name or call.key.startswith(name)]
-    if not named:
-        raise UnknownName("task", name, {call.called.task for call in calls})
-    found = [call for call in named if call.sha256]
-    if not found:
-        raise NotDone(name, str(directory.path))
-    file = directory.task(found[-1].key) / RESULT
+    state, directory = history.state, history.directory
+    call = next(iter(named(state.calls, state.asked.get(name, name))), None)
+    if call is None and name not in state.asked:
+        raise UnknownName("task", name, state.asked)
+    if call is None or not call.sha256:
+        raise NotDone(name, str(directory.path), call.done.cause if call and call.done else "")
+    file = directory.task(call.key) / RESULT
     pickled = directory.read(file, file.stat().st_size)
-    if hashlib.sha256(pickled).hexdigest() != found[-1].sha256:
+    if hashlib.sha256(pickled).hexdigest() != call.sha256:
         raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
 
     class Unpickler(pickle.Unpickler):

@@ -58,6 +58,7 @@ class Planner:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self._code = functools.cache(lambda of: versions.code(of, directory.path))  # each object names its class
         self._calls: dict[str, _Call] = {}
+        self._last: dict[str, str] = {}  # the key that was asked for last, by its task or plan
         self._lock = threading.Lock()  # the plan calls in its thread
         self._asked, self._ended = deque[_Call](), deque[_Call]()
         self._settled = 0
@@ -82,6 +83,7 @@ class Planner:
                 if end := over():
                     return end
         except PlanFailed as failed:
+            self._record_failure(plan.__name__, failed)
             reason = f"{stage}: {failed}{self._kept(stage, failed.__cause__)}"
             if stage == "after":
                 reason += f"; with a file where it is mended: `steersman resume {self._directory.path} --workflow FILE`"
@@ -121,6 +123,7 @@ class Planner:
         packed, needs = pack(given)
         task = self._workflow.tasks.get(name)
         with self._lock:
+            self._last[name] = key
             if known := self._calls.get(key):
                 return known.later
             made = _Call(key, name, packed, needs, words_of(given) if task else "", task.retries if task else 0)
@@ -136,6 +139,7 @@ class Planner:
             self._begin(self._asked.popleft())
         for _ in range(len(self._ended)):
             self._look(self._ended.popleft())
+        self._record_asked()
 
     @property
     def made(self) -> Receipt | None:
@@ -171,6 +175,22 @@ class Planner:
                 return
             self._recorder.note(f"the result of {known} is missing or was changed; it is made again")
         self._submit(call)
+
+    def _record_asked(self) -> None:
+        """Of each task the call that was asked for last, where that was not the last that was begun."""
+        state = self._recorder.state
+        with self._lock:
+            last = self._last.copy()
+        for name, key in last.items():
+            if state.asked.get(name) != key and key in state.calls:
+                self._recorder.record(state.calls[key].called)
+
+    def _record_failure(self, plan: str, failed: PlanFailed) -> None:
+        """Of a plan that gave nothing, as of a call that failed: what it gave before is not its answer any more."""
+        self._record_asked()
+        if self._plan.done() and self._plan.exception():
+            key = key_of(plan, str(failed), 0)
+            self._recorder.record_all([Called(call=key, task=plan), Task(call=key, cause=str(failed))])
 
     def _submit(self, call: _Call) -> None:
         needs = [self._calls[each.key].receipt for each in call.needs]

@@ -44,9 +44,14 @@ class Call:
         return f"{self.called.task}({self.called.words})"
 
 
+def named(calls: Mapping[str, Call], name: str) -> list[Call]:
+    """The calls of a task; else that of a key, or of its first 12 digits or more: `face` is no key."""
+    of_task = [call for call in calls.values() if call.called.task == name]
+    return of_task or [call for call in calls.values() if len(name) >= SHOWN and call.key.startswith(name)]
+
+
 def why(calls: Mapping[str, Call], name: str) -> list[dict[str, Any]]:
-    """The calls of a task, or of a key, or of its beginning: what each needs, what came of it, and where; for JSON."""
-    found = [call for call in calls.values() if call.called.task == name or call.key.startswith(name)]
+    """Calls by name: what each needs, what came of it, and where; for JSON."""
     return [
         {
             "task": call.called.task,
@@ -58,7 +63,7 @@ def why(calls: Mapping[str, Call], name: str) -> list[dict[str, Any]]:
             "needed_by": [f"{each} {each.key[:SHOWN]}" for each in calls.values() if call.key in each.called.needs],
             **(_came_of(call.done) if call.done else {}),
         }
-        for call in found
+        for call in named(calls, name)
     ]
 
 

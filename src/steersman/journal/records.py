@@ -71,7 +71,8 @@ class Note(Record, tag="note", frozen=True):
 
 
 class Called(Record, tag="called", frozen=True):
-    """A plan, before or after the loop, calls a task for the first time; or it is what a plan itself gives."""
+    """A plan, before or after the loop, calls a task for the first time, or again after others of that task; or it is
+    what a plan itself gives."""
 
     format: ClassVar[int] = 5  # who does not know it would end a run without what comes after the loop
 

@@ -61,7 +61,8 @@ class State(Standing):
         self.prepared = record.sha256
 
     def _on_called(self, record: records.Called) -> None:
-        self.calls[record.call] = Call(record)
+        self.calls.setdefault(record.call, Call(record))
+        self.asked[record.task] = record.call
 
     def _on_task(self, record: records.Task) -> None:
         self.calls[record.call].done = record
