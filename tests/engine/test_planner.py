@@ -27,9 +27,8 @@ from steersman.data.repair import repair
 from steersman.data.verify import verify
 from steersman.engine.errors import PlanFailed
 from steersman.engine.planner import Planner
-from steersman.journal import calls
+from steersman.journal import calls, records
 from steersman.journal import file as journal
-from steersman.journal import records
 from steersman.journal.calls import RESULT
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder

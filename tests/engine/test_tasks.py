@@ -61,7 +61,7 @@ def is_golden(run: Path) -> None:
     directory, _ = opened(run)
     made = Counter(each.call for each in journal.read(directory.journal, Task) if each.sha256)
     assert set(made.values()) == {1}, "no call was done twice"
-    assert Counter(dict((each.call, each.task) for each in journal.read(directory.journal, Called)).values()) == {
+    assert Counter({each.call: each.task for each in journal.read(directory.journal, Called)}.values()) == {
         "group": 42, "trace": 1, "looked_at": 6, "table": 1, "found": 1,
     }  # fmt: skip
     assert len(list(journal.read(directory.journal, Prepared))) == 1
