@@ -52,6 +52,8 @@ BUGS = [
         "tests/apps/molecular_dynamics/test_structure_file.py"),
     Bug("engine/planner.py", "popleft())\n        self._record_asked()\n", "popleft())\n",
         "tests/engine/test_planner.py"),
+    Bug("engine/campaign.py", "if directory.ready.exists():", "if False:", "tests/engine/test_mending.py"),
+    Bug("engine/mending.py", "path.unlink()  #", "pass  #", "tests/engine/test_mending.py"),
     Bug("journal/calls.py", "len(name) >= SHOWN and ", "", "tests/engine/test_planner.py"),
     Bug("steering/draws.py", "for seed in count(1))", "for seed in count(int(rng.integers(2**31))))",
         "tests/steering/test_draws.py"),

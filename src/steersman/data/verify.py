@@ -75,7 +75,10 @@ def verify(directory: RunDirectory) -> list[Problem]:
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str | Problem]]]] = [
         ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
-        *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
+        *(
+            ("settings", name, -1, _file(directory.path / name, digest, directory.ready / name))
+            for name, digest in _written_once(state)
+        ),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
         *(("frames", f"frames.zarr/{name}", -1, _group(frames, name)) for name in sorted({*places.values()})),
         *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in sorted(doubled)),
@@ -144,8 +147,12 @@ def _written_once(state: State) -> Iterable[tuple[str, str]]:
     return (state.run.files or {"run.yaml": "", "workflow.py": ""}).items()
 
 
-def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
+def _file(path: Path, digest: str, ready: Path | None = None) -> Callable[[], Iterator[str]]:
+    """Of a file; or of one that lies ready to take its place, when the run goes on."""
+
     def look() -> Iterator[str]:
+        if ready and ready.is_file() and sha256(ready) == digest:
+            return
         if not path.is_file():
             needed = {"environment.json": "", "prepared.pkl": "; `resume` prepares again"}
             yield f"it is missing{needed.get(path.name, '; without it the run cannot be resumed')}"

@@ -22,7 +22,7 @@ from steersman.executors.workers import Workers
 from steersman.journal import copies, run_directory
 from steersman.journal.errors import BadDirectory, RunIsLocked
 from steersman.journal.file import Journal, Place, fits, follow
-from steersman.journal.lock import owner
+from steersman.journal.lock import Lock, owner
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room, sha256
 from steersman.journal.state import State
@@ -147,6 +147,9 @@ def resume(
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
+    if directory.ready.exists():
+        with Lock(directory.path).held():
+            mending.settle(directory, _recorded(directory))
     if not directory.workflow.is_file():
         problem = f"its {directory.workflow.name} is missing; put the file that it ran back there, under this name"
         raise BadDirectory(str(directory.path), problem)

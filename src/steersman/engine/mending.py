@@ -22,7 +22,7 @@ from steersman.journal.state import State
 from steersman.stages import loading, modules, trust
 from steersman.stages.versions import MAY_DIFFER, differing
 from steersman.stages.workflow import Workflow
-from steersman.system.files import replace_file
+from steersman.system.files import replace_file, sync_tree
 
 
 @dataclass(frozen=True)
@@ -58,32 +58,63 @@ def asked(directory: RunDirectory, source: Path) -> Mended | None:
 
 
 def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
-    """Give a run its workflow file, and have the calls made again whose task is another now."""
+    """Give a run its workflow file, and have the calls made again whose task is another now.
+
+    The journal's records are what counts. Before them the files lie ready; behind them `settle` puts them into their
+    places, also when who did this was killed.
+    """
     file, new = directory.workflow, f", with new {', '.join(sorted(mended.changed))}" if mended.changed else ""
     reason = f"{who()} continues the run with another {file.name}{new}"
-    stale = _stale(recorder.state, mended.changed)
+    known, stale = recorder.state.run.files, _stale(recorder.state, mended.changed)
+    files = {Path(file.name): mended.text} | {Path(modules.FOLDER, name): data for name, data in mended.modules.items()}
+    digests = {str(name): hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    gone = [name for name in known if name.startswith(f"{modules.FOLDER}/") and name not in digests]
+    _keep(directory, known)
+    shutil.rmtree(directory.ready, ignore_errors=True)
+    for name, data in files.items():
+        (directory.ready / name).parent.mkdir(parents=True, exist_ok=True)
+        replace_file(directory.ready / name, data)
+    sync_tree(directory.ready)
     recorder.record_all([
-        Damaged(file=file.name, sha256=hashlib.sha256(mended.text).hexdigest(), reason=reason),
+        Damaged(file=file.name, sha256=digests[file.name], reason=reason),
         *(
             Damaged(file=name, sha256=digest, reason=f"{name} is another")
-            for name, digest in _digests(mended.modules).items()
-            if recorder.state.run.files.get(name) != digest
+            for name, digest in digests.items()
+            if name != file.name and known.get(name) != digest
         ),
+        *(Damaged(file=name, reason=f"{name} is not imported any more") for name in gone),
         *(Damaged(file=f"{TASKS}/{call.key}/{RESULT}", reason=f"{call} is called again") for call in stale),
     ])  # fmt: skip
-    aside = directory.path / "aside" / f"workflow-{sha256(file)[:8]}"
-    aside.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(file, aside / file.name)
-    shutil.copytree(directory.modules, aside / modules.FOLDER, symlinks=True, dirs_exist_ok=True)
-    modules.put(mended.modules, directory.modules)
-    replace_file(file, mended.text, sync=True)
+    recorder.journal.sync()
+    settle(directory, recorder.state)
     loading.adopt(file, mended.workflow)
     trust.trust(file)
 
 
-def _digests(files: Mapping[Path, bytes]) -> dict[str, str]:
-    """SHA-256 of modules, by their names in a run directory."""
-    return {str(Path(modules.FOLDER) / name): hashlib.sha256(data).hexdigest() for name, data in files.items()}
+def settle(directory: RunDirectory, state: State) -> None:
+    """Put the files that lie ready into their places, as far as the journal has them."""
+    ready = {path.relative_to(directory.ready): path for path in directory.ready.rglob("*") if path.is_file()}
+    files = {name: directory.read(path, path.stat().st_size) for name, path in ready.items()}
+    for name, data in files.items():
+        if state.run.files.get(str(name)) == hashlib.sha256(data).hexdigest():
+            (directory.path / name).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(directory.path / name, data, sync=True)
+    if state.run.files.get(directory.workflow.name) == sha256(directory.workflow):
+        for path in [path for path in directory.modules.rglob("*") if path.is_file() and not path.is_symlink()]:
+            if path.name != "__pycache__" and str(path.relative_to(directory.path)) not in state.run.files:
+                path.unlink()  # `aside/` has it
+        modules.close(directory.modules)
+    shutil.rmtree(directory.ready)
+
+
+def _keep(directory: RunDirectory, known: Mapping[str, str]) -> None:
+    """Copy the file and its modules to `aside/`, where each version has a folder of its own."""
+    code = sorted(f"{name} {digest}" for name, digest in known.items() if name.startswith(directory.modules.name))
+    aside = directory.path / "aside" / f"workflow-{hashlib.sha256(''.join(code).encode()).hexdigest()[:8]}"
+    shutil.rmtree(aside, ignore_errors=True)  # the same, or a part of it
+    aside.mkdir(parents=True)
+    shutil.copyfile(directory.workflow, aside / directory.workflow.name)
+    shutil.copytree(directory.modules, aside / modules.FOLDER, symlinks=True)
 
 
 def _stale(state: State, changed: frozenset[str]) -> list[Call]:

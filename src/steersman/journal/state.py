@@ -276,7 +276,8 @@ class State(Standing):
         elif name == "prepared.pkl":
             self.prepared = sha256
         else:
-            self.run = replace(self.run, files={**self.run.files, name: sha256})
+            files = {**self.run.files, name: sha256}
+            self.run = replace(self.run, files={name: digest for name, digest in files.items() if digest})
 
     def _on_training(self, record: records.Training) -> None:
         self.models.append(ModelVersion(record.model, record.frames, record.t))

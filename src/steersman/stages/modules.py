@@ -42,6 +42,11 @@ def put(files: Mapping[Path, bytes], kept: Path) -> None:
     for name, data in files.items():
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         replace_file(kept / name, data)
+    close(kept)
+
+
+def close(kept: Path) -> None:
+    """Let nothing be executed from the folder that a run has for modules but what the run put there."""
     for folder in [kept, *(path for path in kept.rglob("*") if path.is_dir())]:
         (folder / "__pycache__").touch()  # no folder: Python neither writes bytecode there nor runs what another put
 
