@@ -277,6 +277,12 @@ class Site(Schedulers):
         return "training" if stage == "scoring" and self.scoring is None else stage
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether scoring and training have one worker between them."""
+        shared = self.executors.get("training")
+        return self.scoring is None and isinstance(shared, Trainers) and shared.count == 1
+
+    @property
     def executors(self) -> dict[str, Workers | Blockless]:
         """Executors that are used, by role."""
         used = {self.executor_of(stage) for stage in self._stages}

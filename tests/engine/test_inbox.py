@@ -220,10 +220,13 @@ def test_what_is_given_up_at_the_end_is_noted(server: Server, monkeypatch: pytes
     with driver(server) as (made, _, recorder):
         made._clock = itertools.count().__next__
         made._crew = SimpleNamespace(dismissed=True, at_work=False)  # type: ignore[assignment]
-        for name in ("_step", "_hear", "_learn"):
+        for name in ("_step", "_hear"):
             monkeypatch.setattr(made, name, lambda *_: None)
         left = iter([True, not ends])
-        monkeypatch.setattr(Driver, "_learning", property(lambda self: next(left, not ends)))
+        made._follow_settings()
+        learning = type("Learning", (), {"busy": property(lambda _: next(left, not ends)), "training": False})
+        monkeypatch.setattr(learning, "advance", lambda *_: None, raising=False)
+        monkeypatch.setattr(made, "_learning", learning())
         made._say_goodbye()
         found = [note.text for note in journal.read(recorder.journal.path, Note)]
         assert len(found) == (0 if ends else 1)

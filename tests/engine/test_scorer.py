@@ -93,9 +93,16 @@ def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
     recorder = recorder_of(tmp_path)
     recorder.record_all([Training(model=1, frames=4), Trained(model=1, accepted=True, reason="the first")])
     scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
-    assert sum(scorer.advance() for _ in range(3)) == 1
+    assert sum(step(scorer) for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)
     assert repr(missing) in scorer.hopeless or not missing
+
+
+def step(scorer: Scorer, *, at_once: bool = False) -> bool:
+    """Whether there are new scores."""
+    fresh = scorer.take()
+    scorer.begin(at_once=at_once)
+    return fresh
 
 
 def most(scores: Scores) -> float:
@@ -137,23 +144,23 @@ def test_what_the_first_scores_show_ends_a_run_in_the_same_way_whether_or_not_it
 
 
 @pytest.mark.parametrize(
-    ("policy", "rounds", "waits"),
+    ("policy", "at_once", "waits"),
     [(Unsteered(), False, True), (Novelty("x"), False, False), (Unsteered(), True, False)],
 )
 def test_scores_that_no_start_waits_for_come_once_a_second(
-    policy: Policy, rounds: bool, waits: bool, tmp_path: Path
+    policy: Policy, at_once: bool, waits: bool, tmp_path: Path
 ) -> None:
-    """A batch that is full, and the end of a run, do not wait."""
+    """A batch that is full does not wait, and nothing does in rounds and at the end of a run."""
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score(batch=8)(lambda p, model, frames: {})
     workflow.steer(policy)
     recorder, now = recorder_of(tmp_path), [0.0]
     directory, jobs, site = RunDirectory(tmp_path), Done(), load_site("laptop")
-    scorer = Scorer(directory, workflow, recorder, jobs, site, lambda: now[0], rounds=rounds)  # type: ignore[arg-type]
+    scorer = Scorer(directory, workflow, recorder, jobs, site, lambda: now[0])  # type: ignore[arg-type]
 
-    def scored(**how: bool) -> int:
+    def scored(at_once: bool = at_once) -> int:
         for _ in range(3):
-            scorer.advance(**how)
+            step(scorer, at_once=at_once)
         return recorder.state.scored
 
     assert scored() == 4
@@ -191,7 +198,7 @@ def test_the_scores_of_a_new_model_take_the_place_of_the_old_ones_once_they_are_
         """The model, and how many frames have its scores, after each of some steps."""
         found = []
         for _ in range(12):
-            scorer.advance()
+            step(scorer)
             scores = scorer.scores()
             assert scores.model == 0 or set(scores.values["x"]) == {scores.model}
             found.append((scores.model, len(scores)))
@@ -218,7 +225,7 @@ def test_scores_before_the_first_model_are_measured_and_lack_what_needs_it(tmp_p
         workflow = workflow_of(early=early)
         scorer = Scorer(RunDirectory(folder), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
         for _ in range(3):
-            scorer.advance()
+            step(scorer)
         state = recorder.state
         assert state.metrics == ({"largest": [3.0]} if early else {})
         assert (state.scored, scorer.hopeless) == (4 if early else 0, "")
@@ -227,7 +234,7 @@ def test_scores_before_the_first_model_are_measured_and_lack_what_needs_it(tmp_p
         recorder.record(Training(model=1, frames=4))
         recorder.record(Trained(model=1, accepted=True, reason="the first"))
         for _ in range(3):
-            scorer.advance()
+            step(scorer)
         assert state.scored_with == 1
         assert "'z'" in scorer.hopeless
         assert state.stages["metric needs_z"].failures

@@ -72,8 +72,7 @@ def _rest(seen: Overview) -> str:
     if budget.share is not None and budget.share >= 1 and seen.training:
         return f"{seen.training.partition(',')[0]} is being trained"
     if budget.share is not None and budget.share >= 1:
-        unscored = seen.frames - seen.scored if seen.scored else 0
-        return "the run is to end" + (f": {count(unscored, 'frame')} wait for scores" if unscored > 0 else "")
+        return "the run is to end" + (f": {count(seen.waiting, 'frame')} wait for scores" if seen.waiting else "")
     return f"{'?' if budget.left_s is None else clock(budget.left_s)} left"
 
 

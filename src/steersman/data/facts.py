@@ -32,6 +32,8 @@ def facts(seen: Overview) -> dict[str, str]:
         found["they begin"] = "at the prepared start, whatever is chosen: none looks at start.frame or leaves a state"
     if seen.silent_s > SILENT_S:
         found["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
+    if seen.waits_s > SILENT_S:
+        found["without scores"] = without_scores(seen)
     if seen.starting:
         found["walkers"] = seen.starting
     if broken := failing(seen):
@@ -74,6 +76,13 @@ def clock(seconds: float) -> str:
 
 def simulated(seen: Overview) -> str:
     return f"{simulated_scale(seen.simulated, seen.time_unit).text(seen.simulated)} simulated"
+
+
+def without_scores(seen: Overview) -> str:
+    """How many frames wait for scores, and since when."""
+    return (
+        f"{count(seen.waiting, 'frame')} of {seen.frames:,}, since {clock(3600 * seen.hours - seen.waits_s)} of the run"
+    )
 
 
 def failing(seen: Overview) -> list[str]:

@@ -96,6 +96,7 @@ class Overview:
         model, bias: version in use; 0 before there is one.
         doing, nodes: of a run that is driven.
         shares: of the slots' time, by what it went into.
+        waiting, waits_s: frames without scores, of a run that has some, and for how long the oldest has waited.
         silent_s: seconds for which the most silent of the segments that run gave no frame; 0 where none runs.
         starting: walkers that have come, of how many, while some have not, or "".
         failing: stages of the workflow that fail, in words, by name.
@@ -133,6 +134,8 @@ class Overview:
     training: str
     scored: int
     scored_with: int
+    waiting: int
+    waits_s: float
     metrics: dict[str, float]
     budget: Budget
     doing: dict[str, int]
@@ -194,7 +197,7 @@ def overview(
             for m in state.models
         ),
         model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state),
-        scored=state.scored, scored_with=state.scored_with,
+        scored=state.scored, scored_with=state.scored_with, waiting=state.waiting, waits_s=state.waits_s(now),
         metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),

@@ -26,14 +26,13 @@ from steersman.engine.driven import Driven
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
+from steersman.engine.learning import Learning
 from steersman.engine.merger import Merger
 from steersman.engine.oddities import Oddities
 from steersman.engine.people import People, told_before_prepared
 from steersman.engine.planner import Planner
 from steersman.engine.reconcile import catch_up, first_shapes, hear
-from steersman.engine.scorer import Scorer
 from steersman.engine.servers import RunServers
-from steersman.engine.trainer import Trainer
 from steersman.engine.work import Work
 from steersman.journal.errors import FINISHED
 from steersman.journal.recorder import see
@@ -91,11 +90,10 @@ class Driver:
             run.directory, run.slots, run.recorder, jobs, self._bag, space, hang_s=run.simulation.hang_s + late_s,
             starts_s=run.site.starts_s, keep=not run.rounds, own_disks=bool(run.site.simulation.scratch), clock=clock,
         )  # fmt: skip
-        self._scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock, rounds=run.rounds)
+        self._learning = Learning(run, jobs, clock)
+        self._scorer = self._learning.scorer
         self._merger = Merger(run.directory.frames, run.recorder, clock=clock)
         self._oddities = Oddities(run.directory.frames, run.recorder, draws=run.workflow.steering.policy.draws)
-        training = run.workflow.training
-        self._trainer = Trainer(run.directory, training, run.recorder, jobs, clock) if training else None
 
     def run(self) -> End:
         """Prepare, then simulate, train, score and steer; returns how it ended."""
@@ -153,10 +151,10 @@ class Driver:
             if ending.met(self._run.state, self._rule, self._run.recorder.now()):
                 self._crew.wait_for_ends("in rounds a segment ends when `simulate` returns")
             return
-        if self._learn():
+        if self._learning.advance(self._training_rule):
             self._prune()
         self._foretell()
-        if (self._run.rounds and self._learning) or self._run.state.paused:
+        if (self._run.rounds and self._learning.busy) or self._run.state.paused:
             return
         if self._biaser is not None:
             self._biaser.advance(self._scorer.scores())
@@ -290,26 +288,14 @@ class Driver:
         with contextlib.suppress(BusError):
             self._hear()
         while not self._run.interrupts.count and self._clock() < deadline:
-            self._learn(deadline - self._clock())
-            if not self._learning:
+            self._learning.advance(self._training_rule, deadline - self._clock())
+            if not self._learning.busy:
                 return
             self._step(lambda: None)
-        if self._learning and not self._run.interrupts.count:
-            what = "training" if self._training else "scoring"
+        if self._learning.busy and not self._run.interrupts.count:
+            what = "training" if self._learning.training else "scoring"
             words = f"the last {what} did not come to its end within {GOODBYE_S:.0f} s; frames may have no scores"
             self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
-
-    # Learning
-
-    def _learn(self, left_s: float = math.inf) -> bool:
-        """Train and score; returns whether there are new scores.
-
-        Args:
-            left_s: until the run is over, when it ends.
-        """
-        if self._trainer is not None and self._training_rule is not None:
-            self._trainer.advance(self._training_rule, left_s)
-        return self._scorer.advance(begin=not (self._run.rounds and self._training), at_once=math.isfinite(left_s))
 
     def _foretell(self) -> None:
         """Say once that there will be no model in time, while the run can still be given more."""
@@ -321,14 +307,6 @@ class Driver:
         ):
             self._foretold = True
             self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
-
-    @property
-    def _training(self) -> bool:
-        return self._trainer is not None and self._trainer.busy
-
-    @property
-    def _learning(self) -> bool:
-        return self._training or self._scorer.busy
 
     @property
     def _round_is_over(self) -> bool:
@@ -366,7 +344,7 @@ class Driver:
             self._run.state, self._rule, self._run.slots, self._run.site.nodes, self._bounds, errors
         ):
             return end
-        if self._run.rounds and not (self._round_is_over and not self._learning):
+        if self._run.rounds and not (self._round_is_over and not self._learning.busy):
             return None
         return ending.met(self._run.state, self._rule, self._run.recorder.now())
 

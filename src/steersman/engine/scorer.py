@@ -41,13 +41,15 @@ class _Batch:
 
 
 class Scorer:
-    """The scores of a run under its newest model, and under the one before until that has caught up.
+    """The scores of a run: under the model in use, and under a newer one until that has caught up.
 
-    What is new is scored at once where steering looks at scores, and in rounds; else once a second, for metrics, so
-    that plain simulations keep their cores.
+    A scoring of all frames by a model is finished and used, whatever model comes meanwhile: else a model that comes
+    sooner than a scoring takes would leave the run without scores. Until then every second batch is one of new frames
+    by the model in use.
 
-    Args:
-        rounds: everything is scored before the next round.
+    What is new is scored at once where steering looks at scores; else once a second, for metrics, so that plain
+    simulations keep their cores.
+
     Attributes:
         hopeless: why steering will never have what it needs, or "".
     """
@@ -60,21 +62,19 @@ class Scorer:
         jobs: Jobs,
         site: Site,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        rounds: bool = False,
     ) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self._role, self._clock = site.executor_of("scoring"), clock
         self._in_driver = any(executor.in_driver for executor in site.executors.values())
         steering = workflow.steering
-        self._pause_s = 0.0 if rounds or steering.policy.needs or steering.prune else PAUSE_S
+        self._pause_s = 0.0 if steering.policy.needs or steering.prune else PAUSE_S
         self._growth, self._due = GROWTH if steering.bias else math.inf, -math.inf
         self._early = workflow.scoring is not None and workflow.scoring.early
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
         self._said = dict[str, str]()  # why a metric has no value, by its name
-        self._failed_at = (-1, -1)  # what was published when a scoring failed
+        self._failed = -1, (-1, -1)  # the model of a scoring that failed, and what was published
         self._scores: Scores | None = None
         self._seen, self._ended = (-1, -1), -1  # what was published when they were put together
         state = recorder.state
@@ -82,27 +82,35 @@ class Scorer:
         known = workflow.scoring is not None and state.scored_with in usable and state.scored
         self._board = Scoreboard.load(directory.scores, state.scored_with, state.scored) if known else None
         self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
+        self._newer = False  # whether the last batch was one of it, and left frames out
+        self._follow_model()
 
     @property
     def busy(self) -> bool:
         return self._batch is not None
 
-    def advance(self, *, begin: bool = True, at_once: bool = False) -> bool:
-        """Take what is finished, begin what is due if so; returns whether there are new scores.
+    @property
+    def goes_first(self) -> bool:
+        """Whether a training that needs the same worker waits: for a batch, or until a newer model has caught up."""
+        return self.busy or self._coming is not None
+
+    def take(self) -> bool:
+        """Take what is finished; returns whether there are new scores."""
+        stage = self._workflow.scoring
+        return stage is not None and self._batch is not None and self._take(self._batch, stage)
+
+    def begin(self, *, at_once: bool = False) -> None:
+        """Begin what is due.
 
         Args:
-            at_once: no frame is to wait, for the run ends.
+            at_once: no frame is to wait, and no score is wanted but of the newest model: in rounds, and at the end.
         """
         stage = self._workflow.scoring
-        if stage is None:
-            return False
-        fresh = self._batch is not None and self._take(self._batch, stage)
         self._follow_model()
-        if begin and self._batch is None and (at_once or self._is_due(stage)):
-            self._begin(stage)
+        if stage and self._batch is None and (at_once or self._is_due(stage)):
+            self._begin(stage, at_once=at_once)
         if self._batch is not None:
             self._batch.work.advance()
-        return fresh
 
     def names(self) -> Set[str]:
         """Of the newest scores, without looking at them."""
@@ -124,10 +132,9 @@ class Scorer:
     def _follow_model(self) -> None:
         """Scores are to be of the newest accepted model that can score."""
         newest = self._recorder.state.model
-        if (self._is_early(newest) and not self._early) or newest in self._unfit:
+        if self._workflow.scoring is None or (self._is_early(newest) and not self._early) or newest in self._unfit:
             return
-        boards = (self._coming, self._board)
-        if all(board is None or board.model != newest for board in boards):
+        if self._coming is None and (self._board is None or self._board.model != newest):
             self._coming = Scoreboard(self._directory.scores, newest)
 
     def _is_early(self, model: int) -> bool:
@@ -144,13 +151,26 @@ class Scorer:
             or self._clock() >= self._due
         )
 
-    def _begin(self, stage: Score) -> None:
-        board, state = self._coming or self._board, self._recorder.state
-        if board is None or state.published == self._failed_at:
-            return
-        spans = board.missing(state, stage.batch)
-        if not spans:
-            return
+    def _begin(self, stage: Score, *, at_once: bool) -> None:
+        state = self._recorder.state
+        for board, most in self._turns(stage.batch, at_once=at_once):
+            if (board.model, state.published) != self._failed and (spans := board.missing(state, most)):
+                self._newer = board is self._coming and sum(span.rows for span in spans) == most
+                self._batch = self._begun(board, spans, stage)
+                return
+
+    def _turns(self, batch: int, *, at_once: bool) -> list[tuple[Scoreboard, int]]:
+        """Whose frames are scored, if it misses some, and how many of them."""
+        if self._coming is None:
+            return [(self._board, batch)] if self._board else []
+        if self._board is None or at_once:
+            return [(self._coming, batch)]
+        # Half as many, or frames that come as fast as they are scored would keep the newer model behind for ever.
+        turns = [(self._coming, batch), (self._board, max(1, batch // 2))]
+        return turns[::-1] if self._newer else turns
+
+    def _begun(self, board: Scoreboard, spans: list[Span], stage: Score) -> _Batch:
+        state = self._recorder.state
         score = tasks.score_in_driver if self._in_driver else tasks.score
 
         def submit() -> Future[Any]:
@@ -158,7 +178,7 @@ class Scorer:
 
         hang_s = math.inf if self._in_driver else stage.hang_s  # a thread cannot be ended
         what, self._due = f"scoring with model {board.model}", self._clock() + self._pause_s
-        self._batch = _Batch(board, spans, Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock))
+        return _Batch(board, spans, Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock))
 
     def _take(self, batch: _Batch, stage: Score) -> bool:
         job = batch.work.advance()
@@ -191,7 +211,7 @@ class Scorer:
         if board is self._coming:
             self._coming = None
             self._unfit.add(board.model)
-        self._failed_at = self._recorder.state.published
+        self._failed = board.model, self._recorder.state.published
         if isinstance(problem, (StoreError, BadScores)):
             self._recorder.note(f"the scores of model {board.model} cannot be used: {problem}")
         cause = f"with model {board.model}: {type(problem).__name__}: {problem}"

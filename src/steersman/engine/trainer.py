@@ -47,10 +47,16 @@ class Trainer:
         """Whether a training is under way, or is to begin again in a moment."""
         return self._recorder.state.training is not None
 
-    def advance(self, rule: Every, left_s: float = math.inf) -> None:
-        """Take what is finished, begin what is due by a rule, unless it would take longer than what is left."""
+    @property
+    def at_work(self) -> bool:
+        """Whether its job has a worker, or waits for one."""
+        return self._work is not None
+
+    def advance(self, rule: Every, left_s: float = math.inf, *, begin: bool = True) -> None:
+        """Take what is finished, begin what is due by a rule, if so, and unless it takes longer than what is left."""
         if (
-            self._work is None
+            begin
+            and self._work is None
             and self._is_due(rule, left_s)
             and (window := self._window())
             and self._fits(window, left_s)

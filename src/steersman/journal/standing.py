@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.journal import records
+from steersman.journal.backlog import Backlog
 from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
 from steersman.journal.frame_keys import WALKER
@@ -53,6 +54,7 @@ class Standing:
         self.scored = 0
         self.scored_with = 0
         self.scoring_s = 0.0
+        self.backlog = Backlog()
         self.biases: list[records.Biased] = []
         self.next_bias = 1  # a version that none had, also where the record of one was lost
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
@@ -98,6 +100,18 @@ class Standing:
     def published(self) -> tuple[int, int]:
         """Frames and ended segments that readers can see."""
         return self.frames, int(self._sum("published_segments"))
+
+    @property
+    def waiting(self) -> int:
+        """Frames that have no scores yet, of a run that has some."""
+        return max(0, self.frames - self.scored) if self.scored else 0
+
+    def waits_s(self, now: float) -> float:
+        """How long the oldest of them has waited in this session."""
+        since = self.backlog.since
+        if since is None or not self.waiting:
+            return 0.0
+        return max(0.0, now - max(since, self.sessions[-1].t if self.sessions else since))
 
     @property
     def simulated(self) -> float:

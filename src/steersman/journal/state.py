@@ -180,6 +180,7 @@ class State(Standing):
         for segment in walker.segments[walker.published_segments : record.segments]:
             self._settle(segment)
             walker.simulated += segment.simulated
+        self.backlog.publish(record.t, record.frames - walker.frames)
         walker.frames, walker.published_segments, walker.partial = record.frames, record.segments, record.simulated
         if record.reads is not None:
             self.reads = self.reads or record.reads
@@ -294,6 +295,7 @@ class State(Standing):
     def _on_scored(self, record: records.Scored) -> None:
         self.scored, self.scored_with = record.frames, record.model
         self.scoring_s += record.took_s
+        self.backlog.score(record.frames, of=self.frames)
 
     def _on_bias(self, record: records.Biased) -> None:
         self.biases.append(record)

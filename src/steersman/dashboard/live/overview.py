@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from textwrap import shorten
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import count, scores_of
+from steersman.data.facts import SILENT_S, count, scores_of, without_scores
 from steersman.data.history import History
 from steersman.data.overview import SIMULATING, Overview
 from steersman.journal import records
@@ -22,6 +22,7 @@ from steersman.journal.state import State
 WINDOWS_H = (24.0, 1.0, 1 / 6, 1 / 60)  # over which a metric's rise is said: the longest that fits twice into the run
 WORDS_H = {24.0: "day", 1.0: "hour", 1 / 6: "10 minutes", 1 / 60: "minute"}
 MOST_NAMED = 3  # causes that a sentence names
+GAP_S, GAP_STEPS = 60.0, 20  # a metric without a value for so long, and so many of its usual steps, has a gap
 
 
 def seen(watched: Watched, now: float) -> Overview:
@@ -70,6 +71,8 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         yield _model(found)
     for name in list(found.metrics)[:MOST_NAMED]:
         yield _rise(name, history.metrics[name], found.now, state, alive=found.alive)
+    if found.waits_s > SILENT_S:
+        yield f"Without scores: {without_scores(found)}."
     if found.alive:
         yield _slots(found.doing) if found.doing or not found.segments else "All workers have gone; the run is ending."
     if failed := found.segments.get("failed"):
@@ -112,8 +115,8 @@ def walkers(watched: Watched) -> bytes:
 def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
     """Each metric's values with three clocks: hours, GPU hours and simulated time in the unit of the axis.
 
-    Returns: name -> hours, gpu_hours, simulated, value: lists of at most `most` numbers; and `models`, when each
-        accepted one was there; `simulated_label`.
+    Returns: name -> hours, gpu_hours, simulated, value: lists of at most `most` numbers, with a value of None where it
+        had none for long; and `models`, when each accepted one was there; `simulated_label`.
     """
     history, clock = watched.history, watched.clock
 
@@ -125,7 +128,7 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
 
     series = {}
     for name, values in history.metrics.items():
-        shown = values[_spread(len(values), most)]
+        shown = _with_gaps(values[_spread(len(values), most)], clock.elapsed)
         series[name] = {**clocks(shown[:, 0]), "value": [None if np.isnan(v) else v for v in shown[:, 1].tolist()]}
     accepted = [model for model in history.state.models if model.accepted and model.fit]
     when = clocks(np.array([model.fit.t for model in accepted if model.fit]))
@@ -135,6 +138,15 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
         "simulated_label": clock.simulated_scale.label if clock.counts_simulated else "",
         "gpus": history.state.run.gpus,
     }
+
+
+def _with_gaps(values: np.ndarray, elapsed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """(n, 2) moments and values, with a NaN in each gap, so that no line is drawn over it."""
+    steps = np.diff(elapsed(values[:, 0]))
+    if not len(steps):
+        return values
+    gaps = np.flatnonzero(steps > max(GAP_S, GAP_STEPS * float(np.median(steps)))) + 1
+    return np.insert(values, gaps, np.stack([values[gaps - 1, 0], np.full(len(gaps), np.nan)], axis=1), axis=0)
 
 
 def _spread(n: int, most: int) -> np.ndarray:

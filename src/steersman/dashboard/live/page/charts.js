@@ -98,7 +98,6 @@ export class Curves {
           stroke: each.stroke,
           width: each.width ?? 2,
           dash: each.dash,
-          spanGaps: true,
           paths: each.lines === false ? () => null : undefined,
           points: {
             show: each.points ?? false,

@@ -1,0 +1,67 @@
+"""Frames -> models -> scores: training and scoring, which take turns where they have one worker between them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from steersman.engine.driven import Driven
+from steersman.engine.jobs import Jobs
+from steersman.engine.scorer import Scorer
+from steersman.engine.trainer import Trainer
+from steersman.stages.rules import Every
+
+PATIENCE_S = 60.0  # frames wait for scores so long before it is noted, and twice as long before it is noted again
+
+
+class Learning:
+    """What a run learns from its frames.
+
+    With one worker for both a training that is due begins when no scoring waits for it: all frames are scored by a new
+    model before the next one is trained. So a frame waits for a training and two batches at most, and the scores in use
+    are at most two models old. The same holds in rounds, where everything is scored before the next round begins.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, run: Driven, jobs: Jobs, clock: Callable[[], float] = time.monotonic) -> None:
+        stage = run.workflow.training
+        self._recorder, self._rounds = run.recorder, run.rounds
+        self._turns = run.rounds or run.site.takes_turns
+        self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock) if stage else None
+        self.scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock)
+        self._patience_s = PATIENCE_S
+
+    @property
+    def training(self) -> bool:
+        return self._trainer is not None and self._trainer.busy
+
+    @property
+    def busy(self) -> bool:
+        return self.training or self.scorer.busy
+
+    def advance(self, rule: Every | None, left_s: float = math.inf) -> bool:
+        """Train and score; returns whether there are new scores.
+
+        Args:
+            rule: says when a training is due.
+            left_s: until the run is over, when it ends.
+        """
+        fresh = self.scorer.take()
+        if self._trainer and rule:
+            self._trainer.advance(rule, left_s, begin=not (self._turns and self.scorer.goes_first))
+        if not (self._turns and self._trainer and self._trainer.at_work):
+            self.scorer.begin(at_once=self._rounds or math.isfinite(left_s))
+        self._note_waiting()
+        return fresh
+
+    def _note_waiting(self) -> None:
+        state = self._recorder.state
+        waits_s = state.waits_s(self._recorder.now())
+        if waits_s < self._patience_s:
+            return
+        self._patience_s = 2 * waits_s
+        why = "a training has the worker that scores" if self._turns and self.training else "scoring does not keep up"
+        self._recorder.note(f"{state.waiting:,} frames have waited for scores for up to {waits_s:.0f} s: {why}")
