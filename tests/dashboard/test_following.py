@@ -15,7 +15,7 @@ from steersman.data.history import History
 from steersman.journal import file
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import Began, End, Hired, Metrics, Note, Session, Start
+from steersman.journal.records import Began, End, Hired, Metrics, Note, Published, Scored, Session, Start
 from steersman.journal.run_directory import RunDirectory
 from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
 from tests.dashboard.serving import TOKENS, serving, unpacked
@@ -89,6 +89,28 @@ def test_the_page_s_times_are_those_of_the_run_s_wall_time(finished: RunDirector
     assert max(segments["began"]) == pytest.approx(3600 * state.hours(state.now) + 7, abs=0.01)
     assert max(walkers["hired"]) == pytest.approx(3600 * state.hours(state.now) + 1, abs=0.01)
     assert max(segments["began"]) <= now + 0.05
+
+
+def test_where_frames_waited_for_scores_they_are_told_and_a_metric_has_a_gap(finished: RunDirectory) -> None:
+    """A metric each second, none for ten minutes in which no frame was scored, and one each second again."""
+    state = History(finished).state
+    scored, now = Scored(model=state.model, frames=state.frames), [state.now]
+    journal, walker = Journal(finished.journal, clock=lambda: now[0]), len(state.walkers)
+    journal.append(
+        Session(host="here", pid=1, after=state.now), scored, Hired(walker=walker, slot=0), Start(start=1000, seed=1)
+    )
+    journal.append(Began(walker=walker, segment=0, start=1000, first_row=0))
+    for second in [*range(5), *range(600, 605)]:
+        now[0] = state.now + second
+        journal.append(Metrics(values={"depth": float(second)}))
+        if second == 4:
+            journal.append(Published(walker=walker, frames=7, segments=0))
+    journal.close()
+    with serving(finished) as served:
+        told = served.ask("/run/fold-0001/state").values
+        curve = served.ask("/run/fold-0001/metrics").values["series"]["depth"]["value"]
+    assert curve == [*range(5), None, *range(600, 605)]
+    assert (told["waiting"], told["waits_s"]) == (7, pytest.approx(600, abs=1))
 
 
 def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: RunDirectory, tmp_path: Path) -> None:

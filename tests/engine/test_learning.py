@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from steersman.engine.learning import Learning
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
 from steersman.executors.workers import Trainers
-from steersman.journal.file import Journal
+from steersman.journal.file import Journal, read
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Hired, Note, Published, Scored, Start, Trained
 from steersman.journal.run_directory import RunDirectory
@@ -63,9 +64,6 @@ class Story:
     ) -> None:
         pool, now = Pool(workers, training_s, scoring_s), [0.0]
         recorder = Recorder(Journal(folder / "journal.jsonl", clock=lambda: now[0]), State())
-        self.records: list[Any] = []
-        taken, apply = self.records, recorder.state.apply
-        recorder.state.apply = lambda record: (taken.append(record), apply(record))  # type: ignore[method-assign,func-returns-value]
         workflow = Workflow("x", Params, stop=budget(frames=10**9))
         workflow.simulate()(lambda p, start, out: None)
         workflow.train(when=every(frames=1))(lambda p, frames, last: None)
@@ -84,7 +82,7 @@ class Story:
             if (frames := int(now[0] / FRAME_S)) > recorder.state.frames:
                 recorder.record(Published(walker=0, frames=frames, segments=0))
             learning.advance(rule)
-        self.state = recorder.state
+        self.state, self.records = recorder.state, list(read(recorder.journal.path))
 
     def of(self, kind: type) -> list[Any]:
         return [record for record in self.records if isinstance(record, kind)]
@@ -108,12 +106,13 @@ class Story:
         return ages
 
 
+@pytest.mark.parametrize("batch", [50, 10_000])
 @pytest.mark.parametrize(("training_s", "scoring_s"), [(8.0, 3.0), (3.0, 8.0), (20.0, 1.0)])
 def test_with_one_worker_for_both_a_frame_waits_for_a_training_and_two_batches(
-    tmp_path: Path, training_s: float, scoring_s: float
+    tmp_path: Path, training_s: float, scoring_s: float, batch: int
 ) -> None:
     """A training is due whenever one ends. The scores in use are at most two models old, and each model is used."""
-    story = Story(tmp_path, 1, training_s, scoring_s, batch=10_000, for_s=400.0)
+    story = Story(tmp_path, 1, training_s, scoring_s, batch, for_s=400.0)
     first = story.of(Trained)[0].t
     assert max(story.waits()) <= first + training_s + 3 * scoring_s + 1.0  # the third one is that of the frame
     late = [record for record in story.of(Scored) if record.t > 100.0]
@@ -147,4 +146,4 @@ def test_frames_that_come_faster_than_they_are_scored_do_not_keep_a_newer_model_
     assert story.state.waits_s(2000.0) == pytest.approx(2000.0 - FRAME_S * (story.state.scored + 1), abs=20.0)
     notes = [note.t for note in story.of(Note)]
     assert 2 <= len(notes) <= 6
-    assert all(later > 1.5 * earlier for earlier, later in zip(notes, notes[1:], strict=False))
+    assert all(later > 1.5 * earlier for earlier, later in pairwise(notes))
