@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 from jupyter_core.utils import ensure_event_loop
@@ -21,7 +22,7 @@ from jupyter_core.utils import ensure_event_loop
 import steersman
 from steersman.calls import run as calls
 from steersman.calls.errors import OtherRun, RunFailed
-from steersman.calls.start import begin
+from steersman.calls.start import begin, expect_same
 from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.errors import OtherLoop
@@ -154,6 +155,36 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
     assert made.state.finished
     assert made.mended is None
+
+
+SET_AND_NUMBER = """
+from steersman import Params, Workflow, budget
+
+class P(Params):
+    x: float = 1.0
+    e: set[str] = set()
+
+wf = Workflow("p", P, stop=budget(frames=1))
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1)
+"""
+
+
+def test_a_run_is_the_same_whatever_its_parameters_are(tmp_path: Path) -> None:
+    """NaN is NaN, and a set has no order."""
+    (tmp_path / "p.py").write_text(SET_AND_NUMBER)
+    plan = campaign.plan(str(tmp_path / "p.py"), assignments={"x": float("nan"), "e": ["b", "a", "c"]}, seed=1)
+    directory, _ = campaign.begin(plan, run_dir=tmp_path / "run")
+    for order in (sorted, lambda each: sorted(each, reverse=True)):
+        settings = dict(directory.settings())
+        settings["params"]["e"] = order(settings["params"]["e"])
+        directory.settings_file.write_text(yaml.safe_dump(settings))
+        expect_same(plan, directory, 1)
+    for other in ({"x": 1.0}, {"e": ["a", "b"]}, {"e": ["a", "b", "d"]}):
+        given = {"x": float("nan"), "e": ["a", "b", "c"]} | other
+        with pytest.raises(OtherRun):
+            expect_same(campaign.plan(str(tmp_path / "p.py"), assignments=given, seed=1), directory, 1)
 
 
 def test_a_seed_is_any_whole_number() -> None:

@@ -18,6 +18,7 @@ from steersman.journal.lock import Lock, driven, owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.content import digest
 from steersman.system.errors import EngineError
 
 LOOK_S = 0.2
@@ -61,12 +62,13 @@ def begin(
 def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     """Raises: OtherRun: a directory holds a run with other parameters."""
     settings = there.settings()
-    asked = {f"parameter {key}": value for key, value in plan.params.model_dump(mode="json").items()}
-    known = {f"parameter {key}": value for key, value in settings["params"].items()}
+    written = {key: value for key, value in settings["params"].items() if key in type(plan.params).model_fields}
+    known, asked = loading.checked(plan.workflow, written).model_dump(), plan.params.model_dump()
+    known, asked = ({f"parameter {key}": value for key, value in each.items()} for each in (known, asked))
     asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})
     known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
-    each = ((what, known.get(what), value) for what, value in asked.items())
-    if differing := tuple(f"{what} is {is_} there, not {value}" for what, is_, value in each if is_ != value):
+    other = [what for what, value in asked.items() if digest(known[what]) != digest(value)]
+    if differing := tuple(f"{what} is {known[what]} there, not {asked[what]}" for what in other):
         raise OtherRun(str(there.path), differing)
 
 

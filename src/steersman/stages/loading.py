@@ -114,8 +114,8 @@ def expect(source: Path, workflow: Workflow, outline: Mapping[str, str]) -> None
     there = outlines.outline(workflow)
     if changed := [part for part in {**there, **outline} if there.get(part) != outline.get(part)]:
         raise BadRequest(
-            f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: "
-            "change it there, or make it a parameter"
+            f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: change it there, "
+            f'or make it a parameter; or run what the file says: steersman.run("{source}")'
         )
 
 

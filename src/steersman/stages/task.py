@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import io
 import pickle
 import reprlib
-import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from types import FunctionType
 from typing import Any, Protocol
 
-import numpy as np
 from pydantic import BaseModel
 
+from steersman.stages.content import digest
 from steersman.system.errors import BadRequest
 
 WORDS_CHARS = 80
@@ -164,11 +162,16 @@ def key_of(name: str, given: Any, copy: int, code: Callable[[Any], bytes] = lamb
     Args:
         code: what is known of a function or a class among its arguments, beside its name.
     """
-    try:
-        content = _content((name, given, copy), code)
-    except (RecursionError, ValueError):  # something of it leads back to itself, as a calculator to its atoms
-        content = _content((name, given, copy), code, alike=False)
-    return hashlib.sha256(content).hexdigest()
+
+    def known(each: Any) -> tuple[bytes, ...] | None:
+        match each:
+            case Later():
+                return b"future", each.key.encode()
+            case FunctionType() | type() if said := code(each):
+                return b"code", each.__module__.encode(), each.__qualname__.encode(), said
+        return None
+
+    return digest((name, given, copy), known)
 
 
 def words_of(given: Any) -> str:
@@ -177,43 +180,3 @@ def words_of(given: Any) -> str:
     shown = [SHORT.repr(each) for each in args if not isinstance(each, BaseModel)]
     text = ", ".join([*shown, *(f"{name}={SHORT.repr(value)}" for name, value in options.items())])
     return text if len(text) <= WORDS_CHARS else f"{text[: WORDS_CHARS - 3]}..."
-
-
-def _content(value: Any, code: Callable[[Any], bytes], alike: bool = True) -> bytes:
-    """Bytes that are equal for equal values, in whichever process.
-
-    Args:
-        code: as of `key_of`.
-        alike: by whichever way they came about, too. Of what leads back to itself this cannot be said: there the order
-            of a dictionary counts, and what two places share.
-    """
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, each: Any) -> Any:
-            match each:
-                case Later():
-                    return b"future", each.key.encode()
-                case FunctionType() | type() if said := code(each):
-                    return b"code", each.__module__.encode(), each.__qualname__.encode(), said
-                case BaseModel():
-                    return b"model", type(each).__qualname__.encode(), _content(each.model_dump(), code)
-                case np.ndarray() if type(each) is np.ndarray and not each.dtype.hasobject:  # others have masks, units
-                    dtype = each.dtype  # "str" of fields, and of types that numpy does not know, is their size alone
-                    kind = str(dtype) if dtype.kind == "V" or dtype.isbuiltin == 2 else dtype.str
-                    described = f"{kind} {each.shape}".encode()
-                    return b"array", described, hashlib.sha256(each.tobytes()).digest()
-                case _ if (torch := sys.modules.get("torch")) and isinstance(each, torch.Tensor) and not each.is_sparse:
-                    described = f"{each.dtype} {tuple(each.shape)}".encode()
-                    flat = each.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8)
-                    return b"tensor", described, hashlib.sha256(flat.numpy().data).digest()
-                case Mapping() if alike and type(each) is dict:
-                    return b"dict", *sorted((_content(k, code), _content(v, code)) for k, v in each.items())
-                case Set() if alike and type(each) in (set, frozenset):
-                    return b"set", *sorted(_content(one, code) for one in each)
-            return None
-
-    file = io.BytesIO()
-    pickler = Pickler(file, protocol=4)
-    pickler.fast = alike  # what two places share, or not, does not count
-    pickler.dump(value)
-    return file.getvalue()
