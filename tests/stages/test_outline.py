@@ -162,7 +162,8 @@ def other_params(mine: ModuleType) -> None:
 def other_sign(mine: ModuleType) -> None:
     """All names and constants are those of the file."""
     made: dict[str, Any] = {}
-    exec("def scaled(by):\n    def scale(x): return by - x\n    return scale", made)
+    text = "def scaled(by):\n    def scale(x): return by - x\n    return scale"
+    exec(compile(text, "a cell", "exec", dont_inherit=True), made)
     vars(mine)["twice"] = made["scaled"](2)
 
 
