@@ -132,16 +132,23 @@ class OutOfMemory(ModelError):
 
 
 class TooManyRanks(ModelError, BadInput):
-    """A rank would have no full batch."""
+    """One of several ranks would have no full batch.
+
+    Attributes:
+        full: how many full batches there are.
+    """
 
     ranks: int
     samples: int
     batch: int
 
+    @property
+    def full(self) -> int:
+        return self.samples // self.batch
+
     def __str__(self) -> str:
-        full = self.samples // self.batch
         return (
-            f"{self.ranks} ranks for {full} full batches ({self.samples} samples in batches of {self.batch}): "
+            f"{self.ranks} ranks for {self.full} full batches ({self.samples} samples in batches of {self.batch}): "
             "use fewer ranks, smaller batches or more data"
         )
 

@@ -101,6 +101,7 @@ BUGS = [
         "tests/steering/test_reweighting.py"),
     Bug("engine/scorer.py", "return known is None or known.failures < self._workflow.most_failures", "return False",
         "tests/engine/test_scorer.py"),
+    Bug("worker/tasks.py", "ranks = max(1, refused.full)", "ranks = 1", "tests/worker/test_tasks.py"),
     Bug("models/ranks/forkserver.py", "end(self._process.pid, GRACE_S, group=True)", "self._process.kill()",
         "tests/models/ranks/test_forkserver.py"),
     Bug("apps/command.py", 'if rest := getattr(reader, "rest", None):', "if rest := None:",

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
 from steersman.models import device
-from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
+from steersman.models.errors import RankLost, RanksDiffer, RanksFailed, TooManyRanks
 from steersman.models.model import Model
 from steersman.models.ranks import node
 from steersman.models.ranks.exchange import exchanging
@@ -176,7 +176,7 @@ def launch(
         timeout_s: until all ranks have arrived, and for any exchange.
         nodes: where they run; this machine by default.
     Returns: rank 0's model, in eval mode, on the CPU.
-    Raises: RanksFailed: with each failed rank's error.
+    Raises: RanksFailed: with each failed rank's error. TooManyRanks: a fit has fewer full batches than ranks.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("rank*"):
@@ -193,6 +193,8 @@ def launch(
     reasons = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("rank*.error"), key=_number)]
     if reasons or ended:
         raise RanksFailed(ranks, (*reasons, *([ended] if ended else [])))
+    for file in folder.glob("rank*.too_many"):
+        raise TooManyRanks(*json.loads(file.read_text()))
     return Model.load(folder / "model", trusted=True)
 
 

@@ -26,7 +26,7 @@ class Shared(Single):
     Attributes:
         block: 1-d; every parameter and floating-point buffer is a view of it.
     Raises:
-        TooManyRanks: a rank would have no full batch.
+        TooManyRanks: one of several ranks would have no full batch.
         RanksDiffer: of another network, number of samples, batch or strategy.
     """
 
@@ -34,7 +34,7 @@ class Shared(Single):
         super().__init__(model, samples, batch, seed, strategy)
         if dist.is_available() and dist.is_initialized():
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        if samples // batch < self.size:
+        if samples // batch < self.size > 1:
             raise TooManyRanks(self.size, samples, batch)
         shapes = [(name, tuple(tensor.shape)) for name, tensor in model.state_dict().items()]
         self.agree("network, data, batch, seed or strategy", f"{shapes} {samples} {batch} {seed} {strategy}".encode())

@@ -16,8 +16,10 @@ import pytest
 
 from steersman import Out, Params, Workflow, budget, every
 from steersman.checks import sizes
+from steersman.checks.plan import check_plan
 from steersman.checks.trying import Step, score_names, tried
 from steersman.cli.__main__ import main
+from steersman.engine.campaign import plan
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.kinds import KINDS
@@ -534,3 +536,22 @@ def fit(p, frames, last): return models.TICA.fit(frames["x"], frames.lagged(30),
 """,
     )
     assert steps(source)["train"].ok
+
+
+@pytest.mark.parametrize(("first", "window", "numbers"), [(60, 900, "40 54"), (40, 900, "40 36"), (60, 30, "40 30")])
+def test_how_many_frames_its_ranks_need_is_told_before_a_run(
+    write: WriteMine, first: int, window: int, numbers: str
+) -> None:
+    """A tenth of the frames is held out. Both say it: `check` that ranks may be fewer, `try` until when."""
+    source = write(
+        train=f"""
+@wf.train(when=every(frames={first}), ranks=2, strategy="ddp", window={window})
+def fit(p, frames, last): return models.Autoencoder.fit(frames["x"], latent=1, epochs=1, batch=20)
+"""
+    )
+    needed, first_on = numbers.split()
+    said = steps(source)["train"].found
+    enough = int(first_on) >= int(needed)
+    assert (f"{needed} frames" in said and f"about {first_on}" in said) != enough
+    told = {each.what: each.found for each in check_plan(plan(str(source)))}["training when"]
+    assert "2 ranks" in told

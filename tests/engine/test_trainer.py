@@ -25,17 +25,19 @@ FIRST_TOOK_S = 60.0
 
 
 class Jobs:
-    """Takes jobs; they never end, or fail at once."""
+    """Takes jobs; they never end, or fail at once, or end with a card."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None = None, card: dict[str, Any] | None = None) -> None:
         self.begun: list[TrainingJob] = []
-        self.error = error
+        self.error, self.card = error, card
 
     def submit(self, role: str, function: Any, job: TrainingJob, **_: Any) -> Future[Any]:
         self.begun.append(job)
         future: Future[Any] = Future()
         if self.error:
             future.set_exception(self.error)
+        if self.card:
+            future.set_result(self.card)
         return future
 
 
@@ -113,3 +115,17 @@ def test_the_stage_that_failed_in_a_training_is_named_with_its_traceback(
     assert advanced(left_s=60.0) == 1
     assert advanced() == 2, "its worker was lost, say: nothing lies there"
     assert "errors/" not in recorder.state.stages[failed].cause
+
+
+@pytest.mark.parametrize(("ranks", "notes"), [(1, 1), (2, 0)])
+def test_trainings_on_fewer_ranks_than_were_asked_for_are_noted_once(tmp_path: Path, ranks: int, notes: int) -> None:
+    """Each of the next says the same."""
+    card = {"frames": 20, "history": [], "accepted": True, "reason": "better", "seconds": 1.0, "ranks": ranks}
+    recorder, jobs = recorder_of(tmp_path), Jobs(card=card)
+    stage = Train(lambda: None, None, ranks=2, strategy="ddp")  # type: ignore[arg-type]
+    trainer = Trainer(RunDirectory(tmp_path), stage, recorder, jobs)  # type: ignore[arg-type]
+    for _ in range(4):
+        trainer.advance(Every(frames=10, first=10))
+        recorder.record(Published(walker=0, frames=recorder.state.frames + 20, segments=0))
+    assert len(recorder.state.models) == 2
+    assert len(recorder.state.notes) == notes

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from steersman.models.errors import ModelError, UnusableData
 from steersman.models.fitting.fit import Record, fit
+from steersman.models.fitting.schedule import Schedule
 from steersman.models.ranks import launch as ranks
 from steersman.models.ranks.launch import Place, joined
 from steersman.models.ranks.strategy import used
@@ -28,6 +29,13 @@ SHARING = ("ddp", "zero", "local_sgd", "hogwild", "async(max_staleness=0)", "asy
 
 def too_few_batches(rank: int) -> None:
     train(batch=60)
+
+
+def batches_that_grow(rank: int) -> None:
+    """Of 12, 24 and 48 samples, of which there are two; then of all 96."""
+    growing = Schedule(double_every=1)
+    fit(fresh(), rows(), squared, epochs=3, batch=12, lr=0.01, schedule=growing)
+    fit(fresh(), rows(), squared, epochs=4, batch=12, lr=0.01, schedule=growing)
 
 
 def other_data(rank: int) -> None:
@@ -93,6 +101,7 @@ def own_mistake(rank: int) -> None:
 
 FAULTS: dict[str, tuple[str, Callable[[int], object]]] = {
     "too few batches": ("ddp", too_few_batches),
+    "batches that grow": ("ddp", batches_that_grow),
     "other data": ("ddp", other_data),
     "other rows": ("ddp", other_rows),
     "no data": ("ddp", lambda _: fit(fresh(), rows(0), squared, epochs=3, batch=8, lr=0.01)),

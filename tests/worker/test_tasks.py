@@ -166,6 +166,33 @@ def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun
         assert torch.as_tensor(torch.empty(1, device="meta")).is_meta, "a default set to cpu moves what is elsewhere"
 
 
+RANKS = """
+from steersman import every, models
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1.0)
+
+@wf.train(when=every(frames=1), ranks=3, strategy="ddp")
+def fit(p, frames, last): return models.Autoencoder.fit(frames["x"], latent=1, epochs=1, batch=32)
+
+@wf.score()
+def score(p, model, frames): return dict(zip(("z", "error"), model.encode(frames["x"])))
+"""
+
+
+@pytest.mark.slow
+def test_a_training_runs_on_as_many_ranks_as_there_are_full_batches(made_run: MadeRun) -> None:
+    """At the beginning of a run there are few frames, and a model early is worth more than ranks."""
+    directory = made_run(RANKS)
+    writer = GroupWriter(directory.frames.path / "w0")
+    writer.extend(FRAME, {"x": np.random.default_rng(1).normal(size=(96, 3)).astype(np.float32)})
+    writer.publish()
+    for version, (frames, ranks) in enumerate([(20, 1), (95, 2), (96, 3)], 1):
+        card = tasks.train(TrainingJob(str(directory.path), version, 0, (Span("w0", 0, frames),), (), {}).begin())
+        assert (card["frames"], card["ranks"], card["accepted"]) == (frames, ranks, True)
+        assert not list(directory.errors.iterdir())
+
+
 def test_a_training_of_a_copied_run_goes_on_in_the_copy(tmp_path: Path) -> None:
     """Its checkpoints came with it; else its model is written into the original."""
     job = TrainingJob(str(tmp_path / "run"), 1, 0, (Span("w0", 0, 10),), (), {})

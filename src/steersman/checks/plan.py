@@ -84,7 +84,9 @@ def _training(plan: Plan) -> Check:
     rule = plan.workflow.train_rule(plan.params)
     if rule is None:
         return Check("training when", True, "none")
-    when = str(rule)
+    ranks = plan.workflow.training.ranks if plan.workflow.training else 1
+    fewer = f", on {ranks} ranks, or as many as there are full batches; --try says for how long those are fewer"
+    when = str(rule) + (fewer if ranks > 1 else "")
     budget, draws = (
         _limit("frames", plan.workflow.stop_rule(plan.params)),
         len(plan.workflow.held_out_draws(plan.params)),

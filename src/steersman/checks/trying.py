@@ -23,8 +23,10 @@ import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
 from steersman.checks.errors import NoFrames
+from steersman.journal.published import HELD_OUT
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.kinds import Train
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, copied, imported
 from steersman.stages.out import MOST_FRAMES, Out
@@ -312,20 +314,37 @@ class _Trial:
             return self._train(None)
 
     def _train(self, last: Any) -> str:
+        from steersman.models.ranks import begin  # imports torch
+
         stage, scoring = self._workflow.training, self._workflow.scoring
         assert stage is not None
         assert scoring is not None
         version = 2 if last else 1
         if last and isinstance(stage.gate, str) and stage.gate not in ("error", *self._scores.values):
             raise UnknownName("score to be the gate", stage.gate, self._scores.values)
-        card = training.train(
-            fit=functools.partial(stage.function, self._params),
-            score=functools.partial(scoring.function, self._params),
-            frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
-            directory=self._folder / f"{version}", version=version,
-        )  # fmt: skip
+        with begin.asked() as fits:
+            card = training.train(
+                fit=functools.partial(stage.function, self._params),
+                score=functools.partial(scoring.function, self._params),
+                frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
+                directory=self._folder / f"{version}", version=version,
+            )  # fmt: skip
         self._model = self._model or training.load_model(self._folder / f"{version}")
-        return f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
+        used = f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
+        return used if last else used + self._ranks_in_words(stage, fits)
+
+    def _ranks_in_words(self, stage: Train, fits: list[tuple[int, int]]) -> str:
+        """From how many frames on each rank of a training has a full batch, if the first one has fewer."""
+        rule = self._workflow.train_rule(self._params)
+        assert rule is not None
+        each = [stage.ranks * batch * self._frames.rows / samples for samples, batch in fits]
+        needed, left = math.ceil(max(each, default=0)), 1.0 if self._held_out else 1 - 1 / HELD_OUT
+        first = int(min(rule.first * left, stage.window))
+        if stage.ranks == 1 or first >= needed:
+            return ""
+        never = f", and the window has {stage.window}" if stage.window < needed else ""
+        words = f"a full batch for each of {stage.ranks} ranks takes about {needed} frames{never}"
+        return f"; {words}: the first training, on about {first}, runs on fewer ranks"
 
     def _score(self) -> str:
         frames = self._frames

@@ -135,3 +135,10 @@ class Trainer:
             profile=training.profile(history), **facts,
         ))  # fmt: skip
         self._recorder.works("train")
+        if (ranks := card.get("ranks", 1)) < self._stage.ranks:
+            self._note(f"a training ran on {ranks} of {self._stage.ranks} ranks: there were no more full batches")
+
+    def _note(self, text: str) -> None:
+        """Note it once, however many trainings it is true of."""
+        if all(getattr(note, "text", "") != text for note in self._recorder.state.notes):
+            self._recorder.note(text)

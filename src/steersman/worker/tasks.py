@@ -245,7 +245,8 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
 
 
 def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: Any) -> Any:
-    """Call the train stage here, or on ranks that call it each."""
+    """Call the train stage here, or on ranks that call it each: on fewer while there are fewer full batches."""
+    from steersman.models.errors import TooManyRanks
     from steersman.models.fitting.checkpoint import going_on, kept_in
     from steersman.models.fitting.fit import heard_by
 
@@ -256,15 +257,21 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
     from steersman.models.ranks.launch import launch
 
     folder = job.directory.errors / f"training-{job.version:04d}"  # left only when it fails
-    target, nodes = "steersman.worker.tasks:fit_rank", _training_nodes(job.directory)
+    target, nodes, ranks = "steersman.worker.tasks:fit_rank", _training_nodes(job.directory), stage.ranks
 
     def tried() -> Any:
         return launch(
-            target, {"job": str(job.kept / "job.json")}, ranks=stage.ranks, strategy=stage.strategy, folder=folder,
+            target, {"job": str(job.kept / "job.json")}, ranks=ranks, strategy=stage.strategy, folder=folder,
             nodes=nodes,
         )  # fmt: skip
 
-    made = going_on(job.kept, tried)
+    made = None
+    while made is None:
+        try:
+            made = going_on(job.kept, tried)
+        except TooManyRanks as refused:
+            ranks = max(1, refused.full)
+    made.card["ranks"] = ranks
     for printed in sorted(folder.glob("rank*.stderr")):
         print(printed.read_text(errors="replace"), end="", flush=True)
     shutil.rmtree(folder)

@@ -49,7 +49,7 @@ def train(
         gate: name of the score, or a function (model, frames) -> number, that must not get worse, smaller being better.
         held_out: frames that the fit does not see; None when there are none yet.
     Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it.
-    Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
+    Returns: the card: version, window, losses per epoch, ranks, held-out figures, whether it is accepted and why.
     """
     began = time.monotonic()
     model = fit(frames, copy.deepcopy(last))  # a stage may change what it gets, and `last` is still compared and used
@@ -67,6 +67,7 @@ def train(
         "window": [_plain(span) for span in frames.spans],
         "seconds": round(seconds, 3),
         "history": getattr(model, "history", []),
+        "ranks": getattr(model, "card", {}).get("ranks", 1),
         **verdict,
     }
     model.save(directory)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from steersman.models.errors import TooManyRanks
 from steersman.models.fitting.fit import fit
 from steersman.models.fitting.schedule import Schedule
 from tests.models.mean_model import fresh, rows, squared
@@ -56,10 +55,3 @@ def test_training_with_a_growing_batch_is_a_loop_by_hand() -> None:
             nn.utils.clip_grad_norm_(plain.parameters(), 5.0)
             steps.step()
     assert all(map(torch.equal, ours.parameters(), plain.parameters()))
-
-
-def test_more_ranks_than_full_batches_are_refused_before_the_batch_has_grown() -> None:
-    """One rank, 96 samples: batches of 12, 24, 48, 96 and 192."""
-    fit(fresh(), rows(), squared, epochs=4, batch=12, lr=0.01, schedule=Schedule(double_every=1), strategy="ddp")
-    with pytest.raises(TooManyRanks, match="1 ranks for 0 full batches"):
-        fit(fresh(), rows(), squared, epochs=5, batch=12, lr=0.01, schedule=Schedule(double_every=1), strategy="ddp")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from steersman.models import Model
-from steersman.models.errors import RanksFailed
+from steersman.models.errors import RanksFailed, TooManyRanks
 from steersman.models.ranks.launch import launch
 from steersman.system.processes import lives
 
@@ -32,13 +32,17 @@ def around(folder: Path, **arguments: Any) -> dict[str, Any]:
 def test_ranks_of_the_next_training_are_forked_by_the_same_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has the environment and the folder of its caller, and random numbers of its own."""
+    """Each has the environment and the folder of its caller, and random numbers of its own. Also where there were too
+    many ranks, of which none failed."""
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv("VARIABLE", name)
         monkeypatch.chdir(tmp_path / name)
         found.append(around(tmp_path / "ranks"))
+        with pytest.raises(TooManyRanks) as refused:
+            launch("tests.models.mean_model:train", {"batch": 49}, ranks=2, strategy="ddp", folder=tmp_path / "many")
+        assert (refused.value.ranks, refused.value.full) == (2, 1)
     assert [each["variable"] for each in found] == ["one", "two"]
     assert [each["here"] for each in found] == [str(tmp_path / "one"), str(tmp_path / "two")]
     assert found[0]["server"] == found[1]["server"]
