@@ -122,7 +122,7 @@ def test_trainings_on_fewer_ranks_than_were_asked_for_are_noted_once(tmp_path: P
     """Each of the next says the same."""
     card = {"frames": 20, "history": [], "accepted": True, "reason": "better", "seconds": 1.0, "ranks": ranks}
     recorder, jobs = recorder_of(tmp_path), Jobs(card=card)
-    stage = Train(lambda: None, None, ranks=2, strategy="ddp")  # type: ignore[arg-type]
+    stage = Train(lambda: None, None, ranks=2, strategy="ddp")
     trainer = Trainer(RunDirectory(tmp_path), stage, recorder, jobs)  # type: ignore[arg-type]
     for _ in range(4):
         trainer.advance(Every(frames=10, first=10))
