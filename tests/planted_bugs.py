@@ -102,6 +102,8 @@ BUGS = [
     Bug("engine/scorer.py", "return known is None or known.failures < self._workflow.most_failures", "return False",
         "tests/engine/test_scorer.py"),
     Bug("worker/tasks.py", "ranks = max(1, refused.full)", "ranks = 1", "tests/worker/test_tasks.py"),
+    Bug("store/frames.py", "if not 0 <= first <= end <= self.rows:", "if False:", "tests/data/test_run.py"),
+    Bug("data/frames.py", "int(row.min()), int(row.max()) + 1))", "0, int(row.max()) + 1))", "tests/data/test_run.py"),
     Bug("models/ranks/forkserver.py", "end(self._process.pid, GRACE_S, group=True)", "self._process.kill()",
         "tests/models/ranks/test_forkserver.py"),
     Bug("apps/command.py", 'if rest := getattr(reader, "rest", None):', "if rest := None:",

@@ -26,7 +26,7 @@ from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment,
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import FRAME, GroupWriter, MissingVariable
+from steersman.store import FRAME, Frames, GroupWriter, MissingFrame, MissingVariable
 from steersman.system.errors import BadRequest, UnknownName
 from tests.data.conftest import FRAMES, REPORT_PS, STORY, explain
 
@@ -139,6 +139,25 @@ def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(
     assert np.array_equal(part.positions, expected[some.index])
     with pytest.raises(NoFrames):
         opened.dataset(scores.query("error > 1e9"))
+
+
+@pytest.mark.parametrize("row", [-1, 3 * FRAMES, 10**6])
+@pytest.mark.parametrize("others", [[], [0], [0, 1, 2, 3]])
+def test_a_row_that_a_walker_has_not_is_no_other_row(
+    row: int, others: list[int], opened: steersman.Run, tmp_path: Path
+) -> None:
+    """Neither alone nor among others, at once or when it is looked at, in a file or in memory."""
+    scores = opened.scores
+    chosen = scores.iloc[[0] * (1 + len(others))].assign(row=[*others, row])
+    with pytest.raises(MissingFrame) as refused:
+        opened.dataset(chosen)
+    assert (refused.value.row, refused.value.rows) == (row, 3 * FRAMES)
+    for suffix in ("xtc", "pdb"):
+        with pytest.raises(MissingFrame):
+            opened.export(tmp_path / f"a.{suffix}", chosen)
+    assert not list(tmp_path.glob("a.*"))
+    with pytest.raises(MissingFrame):
+        Frames(opened.path / "frames.zarr").stored("w0")["positions"].row(row)
 
 
 def test_tables_say_what_the_journal_says(opened: steersman.Run) -> None:

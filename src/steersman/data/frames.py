@@ -54,7 +54,7 @@ class _Rows(BackendArray):
     def _part(self, key: tuple[int | slice, ...]) -> np.ndarray:
         first, *others = key
         if not isinstance(first, slice):
-            return np.asarray(self.stored.read(first, first + 1)[0][tuple(others)])
+            return np.asarray(self.stored.row(first)[tuple(others)])
         rows = range(*first.indices(self.stored.rows))
         if not rows:
             return self.stored.read(0, 0)[:, *others]
@@ -71,7 +71,9 @@ class _Chosen(BackendArray):
 
     def __init__(self, frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> None:
         self._frames, self._name, self._walker, self._row = frames, name, walker, row
-        each = {number: frames.stored(walker_name(number))[name].like for number in np.unique(walker).tolist()}
+        each = {
+            number: _array(frames, name, number, row[walker == number]).like for number in np.unique(walker).tolist()
+        }
         first = each[int(walker[0])]
         for number, like in each.items():
             if like.shape != first.shape:
@@ -126,7 +128,7 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
     found: np.ndarray | None = None
     for number in np.unique(walker):
         at = np.flatnonzero(walker == number)
-        read = _rows_of(frames.array(name, Span(walker_name(number), 0, int(row[at].max()) + 1)), row[at])
+        read = _rows_of(_array(frames, name, number, row[at]), row[at])
         found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
         if read.shape[1:] != found.shape[1:]:
             raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})")
@@ -134,6 +136,11 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
         found[at] = read
     assert found is not None
     return found
+
+
+def _array(frames: Frames, name: str, walker: int, row: np.ndarray) -> Stored:
+    """One variable of a walker that has these rows. Raises: MissingVariable. MissingFrame: a row below 0 is none."""
+    return frames.array(name, Span(walker_name(walker), int(row.min()), int(row.max()) + 1))
 
 
 def _rows_of(array: Stored, row: np.ndarray) -> np.ndarray:

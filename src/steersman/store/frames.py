@@ -80,7 +80,12 @@ class Stored:
     first: int = 0
 
     def read(self, first: int, end: int) -> np.ndarray:
-        """(end - first, ...). Raises: DamagedShard. FileNotFoundError: there is no such group any more."""
+        """(end - first, ...). Raises: MissingFrame: they are not published. DamagedShard. FileNotFoundError: there is
+        no such group any more.
+        """
+        # Behind the last row a shard has fill values, and before the first one lie the rows of another walker.
+        if not 0 <= first <= end <= self.rows:
+            raise MissingFrame(self.of[1], first if first < 0 else end - 1, self.rows)
         try:
             return self._rows(first, end)
         except FileNotFoundError:
@@ -171,7 +176,7 @@ class Frames:
         if name not in arrays:
             raise MissingVariable(name, ", ".join(arrays))
         if not 0 <= span.first <= span.end <= rows:
-            raise MissingFrame(span.walker, span.end - 1, rows)
+            raise MissingFrame(span.walker, span.first if span.first < 0 else span.end - 1, rows)
         return arrays[name]
 
     def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
