@@ -37,12 +37,18 @@ def in_unit(run: RunDirectory, unit: str) -> steersman.Run:
 
 def with_box(run: RunDirectory, boxes: np.ndarray, unit: str = "nm") -> steersman.Run:
     """The same run, where w1 has a box in each frame: (2 * FRAMES, ...)."""
+    dims = ("a", "b", "c")[: boxes.ndim - 1]
+    return with_frames(run, {"box": boxes}, {"box": Variable(dims, unit, "box")})
+
+
+def with_frames(
+    run: RunDirectory, values: dict[str, np.ndarray], meaning: dict[str, Variable] | None = None
+) -> steersman.Run:
+    """The same run, where the frames of w1 have other values: (2 * FRAMES, ...) each."""
     stored = steersman.open_run(run.path).frames["w1"].to_dataset().load()
     shutil.rmtree(run.frames.path / "w1")
-    dims = ("a", "b", "c")[: boxes.ndim - 1]
-    writer = GroupWriter(run.frames.path / "w1", variables=md.VARIABLES | {"box": Variable(dims, unit, "box")})
-    names = ("time", "segment", "positions")
-    writer.extend(FRAME, {name: stored[name].values for name in names} | {"box": boxes})
+    writer = GroupWriter(run.frames.path / "w1", variables=md.VARIABLES | (meaning or {}))
+    writer.extend(FRAME, {name: stored[name].values for name in ("time", "segment", "positions")} | values)
     writer.close()
     return steersman.open_run(run.path)
 
@@ -158,8 +164,49 @@ def test_a_time_that_a_dcd_cannot_hold_is_refused(run: RunDirectory, tmp_path: P
     opened = steersman.open_run(run.path)
     chosen = opened.scores.query("segment == 'w1.0'").copy()
     chosen["time"] = 1e9 + 0.2 * np.arange(len(chosen))
-    with pytest.raises(CannotExport, match=r"take \.xtc"):
+    with pytest.raises(CannotExport):
         opened.export(tmp_path / "a.dcd", chosen)
+
+
+@pytest.mark.parametrize("suffix", ["xtc", "nc", "dcd"])
+@pytest.mark.parametrize("apart", [[1, 1, 1], [0.2, 0.2, 0.2], [1, -1, 1], [3, 0, 50]])
+@pytest.mark.parametrize("first", [0.2, 1e5, 1.7e7, 2e7, 1e9])
+def test_times_are_as_far_apart_as_in_the_run_or_it_is_told(
+    suffix: str, apart: list[float], first: float, run: RunDirectory, tmp_path: Path
+) -> None:
+    """Within 1 %; in single precision 20 microseconds are 2 ps apart from the next time."""
+    opened = steersman.open_run(run.path)
+    chosen = opened.scores.query("segment == 'w1.0'").copy()
+    chosen["time"] = first + np.cumsum([0, *apart])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", Unconverted)
+        try:
+            opened.export(tmp_path / f"a.{suffix}", chosen)
+        except CannotExport:
+            said.append(None)  # type: ignore[arg-type]
+    right = not said and np.allclose(np.diff(read_back(run.topology, tmp_path / f"a.{suffix}")[1]), apart, rtol=0.01)
+    assert right or said
+    assert not (said and first < 1e3 and (suffix != "dcd" or len({*apart}) == 1)), "what can be held is"
+
+
+@pytest.mark.parametrize("suffix", ["xtc", "dcd", "nc", "pdb"])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("far_nm", [99.0, 1.05e5, 1.5e5, 2.14e5, 2.15e5, 3e5, 1e20, 1e38])
+def test_positions_are_where_they_were_or_refused(
+    suffix: str, both: bool, far_nm: float, run: RunDirectory, tmp_path: Path
+) -> None:
+    """One atom is far out, or one more in the opposite direction: a run that blew up."""
+    positions = steersman.open_run(run.path).frames["w1"]["positions"].values.copy()
+    positions[1, 0] = far_nm
+    positions[1, 1] = -far_nm if both else positions[1, 1]
+    opened = with_frames(run, {"positions": positions})
+    try:
+        opened.export(tmp_path / f"a.{suffix}", "w1.0")
+    except CannotExport:
+        assert (far_nm > 99 and suffix in ("xtc", "pdb")) or far_nm > 1e37
+    else:
+        written = read_back(run.topology, tmp_path / f"a.{suffix}")[0]
+        assert np.allclose(written, 10 * positions[:FRAMES], rtol=1e-6, atol=2e-3)
 
 
 def test_bonds_of_atoms_from_100_000_on_do_not_hinder_an_export(run: RunDirectory, tmp_path: Path) -> None:

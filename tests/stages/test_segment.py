@@ -32,6 +32,22 @@ def test_a_value_without_a_name_is_told(tmp_path: Path) -> None:
     assert segment.frames == 0
 
 
+@pytest.mark.parametrize("first", [0.5, np.float16(0.5), np.float32(0.5), 1, np.int8(1), np.uint32(1)])
+@pytest.mark.parametrize("later", [[1e7 + 0.25, 2e7 + 1, 2e7 + 2], [2**53 + 1, 2**53 + 2], [2**40, 2**40 + 0.5]])
+def test_times_are_stored_as_they_are_or_refused(first: Any, later: list[float], tmp_path: Path) -> None:
+    """Whatever the dtype of the first one: in a long segment the next ones may need another."""
+    segment = Segment("w0.0", 0, 1, writer := GroupWriter(tmp_path / "w0"))
+    given = [first, *later]
+    try:
+        for time in given:
+            segment.append(time=time)
+    except StoreError:
+        assert not isinstance(first, float) or later[0] == 2**53 + 1
+    writer.publish()
+    stored = Frames(tmp_path).read("time", Span("w0", 0, segment.frames))
+    assert [one.item() == other for one, other in zip(stored, given, strict=False)] == [True] * segment.frames
+
+
 @pytest.mark.parametrize(
     ("frames", "told"),
     [

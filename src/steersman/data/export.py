@@ -34,10 +34,14 @@ BOXES = {
 }
 FLAT = 1e-6  # share of its volume at right angles below which a box is none
 INSTEAD = "choose others: --variables NAME,NAME (in Python variables=[...]), or read `run.dataset()`"
+TIMELESS = "a .pdb has no times"
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
 EXACT = 2**53  # integers up to which a float has them all
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
 MOST_STEPS = 1000  # of a DCD file, between two frames
+APART = 0.01  # share of the time between two frames by which a file's may be another
+NOISE = 1e-12  # share of a time that it is wrong by, as a sum of the times of segments
+FARTHEST_NM = {".xtc": 214_748.0}  # from the origin and from each other along an axis: steps of 1e-4 nm in 32 bits
 
 
 def trajectory(
@@ -52,8 +56,9 @@ def trajectory(
     """Write frames to a file by its suffix; gives how many are written, as it goes.
 
     Coordinates and box are written in Angstrom, times in ps, as each format has them. A .xtc holds coordinates to
-    0.0005 A; a .pdb to 0.0005 A and no times; a .dcd no times but their distance. Without a topology, a .nc holds all
-    variables of the frames, by CF; with one it is an Amber trajectory.
+    0.0005 A; a .pdb to 0.0005 A and no times; a .dcd no times but one distance between them, and warns where frames are
+    not as far apart. Times of the others have single precision: where that changes a distance by more than 1 %, they
+    are refused. Without a topology, a .nc holds all variables of the frames, by CF; with one it is an Amber trajectory.
 
     Args:
         chosen: walker, row and time of each frame, as in `Run.scores`.
@@ -80,6 +85,7 @@ def trajectory(
     if path.suffix != ".pdb" and source.times_ps.any() and (unit := history.state.time_unit) not in SECONDS:
         text = f"{path}: times are written as they are, for their unit is no known one: {unit!r}; the format has ps"
         warnings.warn(Unconverted(text), stacklevel=2)
+    _check_times(path, source.times_ps)
     return _atoms(source, path)
 
 
@@ -240,6 +246,7 @@ def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
                     box = np.array(source.universe.dimensions) if number == 0 else box
                     if path.suffix == ".pdb" and not np.array_equal(box, source.universe.dimensions):
                         raise CannotExport(str(path), f"frame {number} has another box, and a .pdb has one; take .xtc")
+                    _check_places(path, number, source.universe.atoms.positions)
                     try:
                         with _writing(path):
                             writer.write(source.universe.atoms)
@@ -290,14 +297,48 @@ def _writer(path: Path, atoms: int, times_ps: np.ndarray) -> Any:
 
 def _dcd_times(path: Path, times_ps: np.ndarray) -> dict[str, Any]:
     """What a DCD file knows of times: steps before the first frame and between two, and how long a step is."""
-    apart = float(np.median(np.diff(times_ps))) if len(times_ps) > 1 else 1.0
-    apart = apart if apart > 0 else 1.0
+    apart = _dcd_apart(times_ps)
     first = float(times_ps[0]) / apart
     parts = (each for each in range(1, MOST_STEPS) if abs(first * each - round(first * each)) < 0.01)
     steps = next(parts, MOST_STEPS)
     if not -(2**31) <= first * steps < 2**31 - 1:
-        raise CannotExport(path.name, f"a .dcd cannot hold a first time of {times_ps[0]:g} ps; take .xtc")
+        raise CannotExport(path.name, f"a .dcd cannot hold a first time of {times_ps[0]:g} ps; {TIMELESS}")
     return {"dt": apart, "nsavc": steps, "istart": round(first * steps)}
+
+
+def _dcd_apart(times_ps: np.ndarray) -> float:
+    apart = float(np.median(np.diff(times_ps))) if len(times_ps) > 1 else 1.0
+    return apart if apart > 0 else 1.0
+
+
+def _check_times(path: Path, times_ps: np.ndarray) -> None:
+    """Raises: CannotExport: times in single precision are as far apart as others. Warns where those of a .dcd are."""
+    if path.suffix == ".pdb":
+        return
+    if evenly := path.suffix == ".dcd":
+        written = times_ps[0] + _dcd_apart(times_ps) * np.arange(len(times_ps))
+    else:
+        written = times_ps.astype(np.float32).astype(np.float64)
+    apart = np.diff(times_ps)
+    right = np.abs(np.diff(written) - apart) <= APART * np.abs(apart) + NOISE * np.abs(times_ps[1:])
+    if right.all():
+        return
+    if evenly:
+        words = "a .dcd has one distance between frames, and these have several: its times are others; take .xtc"
+        warnings.warn(Unconverted(f"{path}: {words}"), stacklevel=3)
+        return
+    at = int(np.argmin(right))
+    words = f"{apart[at]:g} ps from {times_ps[at]:g} ps on is no time in single precision, which this format has"
+    raise CannotExport(str(path), f"{words}; take frames farther apart, or .dcd; {TIMELESS}")
+
+
+def _check_places(path: Path, number: int, positions: np.ndarray) -> None:
+    """Raises: CannotExport: a file would hold other coordinates than these, (atoms, 3) in Angstrom."""
+    most = FARTHEST_NM.get(path.suffix, np.inf) * ANGSTROM["nm"]
+    reach = max(np.abs(positions).max(), np.ptp(positions, axis=0).max())
+    if not (np.isfinite(reach) and reach <= most):
+        farthest = f"coordinates up to {reach / ANGSTROM['nm']:g} nm, or so far apart"
+        raise CannotExport(str(path), f"frame {number} has {farthest}, which this format cannot hold; try .dcd or .nc")
 
 
 def _turned(box: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -142,6 +142,8 @@ class Segment:
             raise BadVariable(
                 "time", f"it is {time_now:g} after {self.simulated:g}; it is counted from the segment's start"
             )
+        if "time" in variables and np.asarray(given).dtype.kind == "f":
+            variables["time"] = time_now  # in double precision: later times of a long segment may need it
         frame = {name: np.asarray(value)[None] for name, value in variables.items()}
         if not self.frames:
             self._writer.check(FRAME, frame)
