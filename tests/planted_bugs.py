@@ -109,6 +109,8 @@ BUGS = [
     Bug("data/export.py", "NOISE = 1e-12", "NOISE = 1e-6", "tests/export/test_units.py"),
     Bug("stages/segment.py", 'variables["time"] = time_now', 'variables["time"] = given',
         "tests/stages/test_segment.py"),
+    Bug("data/overview.py", "spends = all(", "spends = any(",
+        "tests/cli/test_display.py"),
     Bug("models/ranks/forkserver.py", "end(self._process.pid, GRACE_S, group=True)", "self._process.kill()",
         "tests/models/ranks/test_forkserver.py"),
     Bug("apps/command.py", 'if rest := getattr(reader, "rest", None):', "if rest := None:",

@@ -179,6 +179,22 @@ def test_the_time_left_is_at_the_pace_of_late(told: bool) -> None:
             )
 
 
+@pytest.mark.parametrize(
+    ("rule", "sure"),
+    [
+        (budget(hours=1), True),
+        (budget(hours=1) | budget(frames=9**9), True),
+        (budget(hours=1) | reached("x", 1), False),
+    ],
+)
+def test_the_time_left_is_at_most_the_budgets_where_a_goal_may_be_reached_before(rule: StopRule, sure: bool) -> None:
+    state = State([Run(t=0.0), Session(t=0.0, host="here", pid=1), Note(t=300.0, text="five minutes of an hour")])
+    shown = seen(state, 300.0, rule)
+    assert shown.budget.left_s == pytest.approx(3300)
+    assert shown.budget.spends is sure
+    assert ("at most" in line(shown)) is not sure
+
+
 def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:
     """The last training ends before the run does."""
     rule, now = budget(hours=0.001), 3600.0

@@ -196,7 +196,7 @@ def test_positions_are_where_they_were_or_refused(
     suffix: str, both: bool, far_nm: float, run: RunDirectory, tmp_path: Path
 ) -> None:
     """One atom is far out, or one more in the opposite direction: a run that blew up."""
-    positions = steersman.open_run(run.path).frames["w1"]["positions"].values.copy()
+    positions = steersman.open_run(run.path).frames["w1"].to_dataset()["positions"].values.copy()
     positions[1, 0] = far_nm
     positions[1, 1] = -far_nm if both else positions[1, 1]
     opened = with_frames(run, {"positions": positions})

@@ -73,7 +73,8 @@ def _rest(seen: Overview) -> str:
         return f"{seen.training.partition(',')[0]} is being trained"
     if budget.share is not None and budget.share >= 1:
         return "the run is to end" + (f": {count(seen.waiting, 'frame')} wait for scores" if seen.waiting else "")
-    return f"{'?' if budget.left_s is None else clock(budget.left_s)} left"
+    known = "?" if budget.left_s is None else clock(budget.left_s)
+    return f"{known} left" if budget.spends else f"at most {known} left"
 
 
 def _progress(state: State, seen: Overview) -> RenderableType:

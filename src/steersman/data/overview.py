@@ -57,7 +57,7 @@ class Budget:
 
     Args:
         left_s: seconds, at the pace of late (journal/pace.py); None: not known yet, or nothing goes on.
-        spends: the rule is a budget alone.
+        spends: budgets alone end it, so `left_s` is what is left; other rules may be met before, which nobody foresees.
     """
 
     rule: str = ""
@@ -237,7 +237,8 @@ def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> 
     parts = tuple(_part(each, progress) for each in rules)
     goes_on = alive and not (state.paused or state.finish)
     left_s = _left_s(rules, progress, state.pace.lately(state.worked(now))) if goes_on else None
-    return Budget(str(rule), max(part.share for part in parts), left_s, parts, isinstance(rule, Limits))
+    spends = all(isinstance(each, Limits) for each in rules)
+    return Budget(str(rule), max(part.share for part in parts), left_s, parts, spends)
 
 
 def _left_s(rules: Sequence[StopRule], progress: Progress, late: Progress) -> float | None:

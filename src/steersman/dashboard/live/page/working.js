@@ -89,7 +89,7 @@ export class Working {
                         : "the run is to end"
                       : b.left_s == null
                         ? "time left: not known yet"
-                        : `about ${duration(b.left_s)} left`,
+                        : `${b.spends ? "about" : "at most"} ${duration(b.left_s)} left`,
               ),
               el("span", { class: "number" }, `${Math.round(100 * b.share)} %`),
             ),
