@@ -314,15 +314,13 @@ class _Trial:
             return self._train(None)
 
     def _train(self, last: Any) -> str:
-        from steersman.models.ranks import begin  # imports torch
-
         stage, scoring = self._workflow.training, self._workflow.scoring
         assert stage is not None
         assert scoring is not None
         version = 2 if last else 1
         if last and isinstance(stage.gate, str) and stage.gate not in ("error", *self._scores.values):
             raise UnknownName("score to be the gate", stage.gate, self._scores.values)
-        with begin.asked() as fits:
+        with training.asked() as fits:
             card = training.train(
                 fit=functools.partial(stage.function, self._params),
                 score=functools.partial(scoring.function, self._params),

@@ -6,6 +6,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,13 @@ def load_model(directory: Path) -> Model:
     from steersman.models import Model
 
     return Model.load(directory, trusted=True)
+
+
+def asked() -> AbstractContextManager[list[tuple[int, int]]]:
+    """Give the samples, and the samples per batch, of each fit() inside."""
+    from steersman.models.ranks import begin
+
+    return begin.asked()
 
 
 def _plain(span: Span) -> list[Any]:
