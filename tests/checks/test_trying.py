@@ -38,6 +38,9 @@ SOUND = {
             frames: int = 400
 
         wf = Workflow("mine", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.task
+        def energy(i): return i
         """,
     "prepare": """
         @wf.prepare
@@ -231,6 +234,8 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
         "(2,), but",
     ),
     ("simulate from there", "simulate", THERE, "out.append(time", "ShapeMis"),
+    ("simulate", "simulate", "energy.later(1)", "energy.later(1)", "is for @wf.before and @wf.after"),
+    ("metric far", "metric", "energy.later(1)", "energy.later(1)", "is for @wf.before and @wf.after"),
     ("train", "train", "frames['y']", "frames['y']", "MissingVariable"),
     ("train", "train", "return 3", "in fit", "int; it returns a Model"),
     ("train again", "train", f"assert last is None; {FIT}", "assert last is None", "AssertionError"),

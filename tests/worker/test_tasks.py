@@ -22,6 +22,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.store import FRAME, GroupWriter, Span
+from steersman.system.errors import BadRequest
 from steersman.worker import tasks, training
 from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.training_job import TrainingJob
@@ -57,6 +58,15 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
             tasks._prepared(run, sha256)
         assert refused.value.recorded == sha256
     assert not (directory.path / "entered").exists()
+
+
+@pytest.mark.parametrize("called", ["energy.later(1).result()", "energy(1)"])
+def test_a_stage_that_is_no_plan_makes_no_call_that_nobody_records(called: str, made_run: MadeRun) -> None:
+    energy = "@wf.task\ndef energy(i): return i\n"
+    run = str(made_run(energy + PREPARED.replace("[1, 2, 3]", called)).path)
+    refused = pytest.raises(BadRequest) if "later" in called else contextlib.nullcontext()
+    with refused:
+        assert tasks.begin(run, 0, tasks.prepare, run, {})
 
 
 def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_once(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steersman.stages.task import Later, planned_by, resolved
+from steersman.stages.task import NOBODY, Later, planned_by, resolved
 from steersman.stages.workflow import Workflow
 
 
@@ -22,7 +22,8 @@ class Once:
         self.calls[name] += 1
         if name not in self._made:
             args, options = resolved(given)
-            with TemporaryDirectory(prefix="steersman-try-") as folder, contextlib.chdir(folder):
+            folder = TemporaryDirectory(prefix="steersman-try-")
+            with folder, contextlib.chdir(folder.name), planned_by(NOBODY):
                 self._made[name] = self._workflow.tasks[name].function(*args, **options)
         later = Later(f"{name} {self.calls[name]}", lambda: self._made[name], f"{name}(...)")
         later.set_result(None)

@@ -33,6 +33,7 @@ from steersman.stages.out import MOST_FRAMES, Out
 from steersman.stages.params import Params
 from steersman.stages.segment import Enough
 from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
+from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
@@ -78,7 +79,7 @@ def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = 
         for stage in _Trial(workflow, params, Path(folder)).stages():
             began, trouble = time.monotonic(), ""
             try:
-                with torch_defaults.kept():
+                with torch_defaults.kept(), planned_by(NOBODY):
                     found = stage.act()
             except (Exception, SystemExit) as error:  # a user's stage may raise anything
                 trouble = explained(error, files, stage.function)
@@ -101,7 +102,7 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
             if scored and not stage.judges:
                 continue
             try:
-                with torch_defaults.kept():
+                with torch_defaults.kept(), planned_by(NOBODY):
                     stage.act()
             except BadYardstick:
                 raise

@@ -38,6 +38,7 @@ from steersman.journal.records import Run as RunRecord
 from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.task import NOBODY, planned_by
 from steersman.steering import StopRule
 from steersman.steering.decide import PRUNES_NONE
 from steersman.system.files import replace_file, sync_folder, sync_tree
@@ -87,7 +88,7 @@ class Run(Driven):
         expect_processes(path, len(here), sum(one.count for one in here))
         give_large_arrays_back()
         log = logged(self.directory.log)
-        with needing_room(path), self.lock.held(), log, orphans.guarded(path), self.interrupts:
+        with needing_room(path), self.lock.held(), log, orphans.guarded(path), self.interrupts, planned_by(NOBODY):
             self._execute()
         return self.state
 

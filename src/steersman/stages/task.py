@@ -60,6 +60,14 @@ class Planner(Protocol):
     def call(self, name: str, given: Any, copy: int) -> Later: ...
 
 
+class _Nobody:
+    """Within a run, but outside its plans: a call that is made at once there would be in no record."""
+
+    def call(self, name: str, given: Any, copy: int) -> Later:
+        raise BadRequest(f"{name}.later(...) is for @wf.before and @wf.after; in other stages call {name}(...) itself")
+
+
+NOBODY = _Nobody()
 _planner: Planner | None = None
 
 
@@ -67,12 +75,12 @@ _planner: Planner | None = None
 def planned_by(planner: Planner) -> Iterator[None]:
     """Within it calls go to the workers of a run, from whichever thread of this process."""
     global _planner
-    _planner = planner
+    before, _planner = _planner, planner
     try:
         yield
     finally:
         if _planner is planner:  # else another driver of this process has begun a plan meanwhile
-            _planner = None
+            _planner = before
 
 
 class Task:
@@ -93,6 +101,7 @@ class Task:
         Args:
             copy: another call with the same arguments.
         Returns: a future, which may be an argument of other calls, also within lists and other objects.
+        Raises: BadRequest: a stage of a run calls it that is no plan.
         """
         name = self.function.__name__
         if _planner is not None:

@@ -29,6 +29,7 @@ from steersman.stages import loading
 from steersman.stages.kinds import Train
 from steersman.stages.params import Params
 from steersman.stages.start import topology
+from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.steering import Bias
 from steersman.steering.streams import stage_seed
@@ -107,7 +108,7 @@ def begin(
     with contextlib.suppress(BusError):
         manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
         _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
-    with children_end():
+    with children_end(), planned_by(NOBODY):
         return called(function, *args)
 
 
@@ -311,7 +312,7 @@ def fit_rank(job: str) -> Any:
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
     sending = heard_by(_epochs(asked)) if first else contextlib.nullcontext()
-    with kept_in(asked.kept), sending, drawing(_seed(asked.run, "train", asked.version)):
+    with kept_in(asked.kept), sending, drawing(_seed(asked.run, "train", asked.version)), planned_by(NOBODY):
         changed = loading.changed(workflow, params, asked.settings)
         return workflow.training.function(changed, frames, _model(asked.run, asked.last))
 
