@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from steersman.system.lazy import lazy
 
 if TYPE_CHECKING:
+    from steersman import audits as audits
     from steersman.analysis.comparison.calls import compare as compare
     from steersman.analysis.comparison.calls import tune as tune
     from steersman.calls.opened import Run as Run
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from steersman.stages.rules import every as every
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Workflow as Workflow
-    from steersman.steering import audits as audits
     from steersman.steering import budget as budget
     from steersman.steering import plateau as plateau
     from steersman.steering import reached as reached

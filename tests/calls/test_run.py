@@ -1,6 +1,7 @@
 """`steersman.run`: the examples of docs/from_python.md, all of them on one run, whose first caller is killed."""
 
 import contextlib
+import importlib
 import io
 import os
 import pickle
@@ -36,7 +37,7 @@ from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.outline import outline
 from steersman.stages.workflow import Workflow
-from steersman.steering import Random, budget
+from steersman.steering import Random, audits, budget
 from steersman.system.errors import BadRequest, BadValue
 from tests.engine.conftest import await_record
 from tests.waiting import until
@@ -60,6 +61,8 @@ def test_the_names_are_shown_and_nothing_is_imported_for_it() -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert said == dir(steersman)
     assert all(callable(getattr(steersman, name)) for name in {*said} - {"audits"}), "one is a module"
+    assert importlib.import_module("steersman.audits") is steersman.audits
+    assert steersman.audits.coverage is audits.coverage
 
 
 def test_a_workflow_of_a_notebooks_cell_is_refused() -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from steersman.data.verify import Problem, verify
 from steersman.engine import campaign
+from steersman.journal import file as journal
 from steersman.journal.calls import RESULT
-from steersman.journal.records import Called, End, Task
+from steersman.journal.records import Called, End, Session, Task
 from steersman.journal.run_directory import RunDirectory
 
 FILE = """
@@ -114,6 +115,10 @@ def test_a_correction_follows_a_correction_any_number_of_times(tmp_path: Path) -
         assert kept(directory) == new
         assert damaged(directory) == []
         assert resumed(directory, tmp_path / "mine" / "my.py") == set()
+    story = list(journal.read(directory.journal))
+    assert [each.after for each in story if isinstance(each, Session)] == [
+        None, *(before.t for before, each in pairwise(story) if isinstance(each, Session) and isinstance(before, End))
+    ]  # fmt: skip
     assert len(list((directory.path / "aside").iterdir())) == len({str(version) for version in VERSIONS})
 
 

@@ -8,11 +8,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from steersman.engine import campaign, run
 from steersman.engine.bag import Bag
 from steersman.engine.driver import Driver
 from steersman.journal.file import Journal, read
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Note, Start
+from steersman.journal.records import End, Note, Session, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
@@ -20,6 +21,32 @@ from steersman.steering import Steering
 from tests.power import Disk
 
 STEP_S = 0.4
+
+
+def test_the_beginning_and_the_end_of_a_session_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what a new run is."""
+    (tmp_path / "runs").mkdir()
+    disk = Disk(tmp_path / "runs", monkeypatch)
+    plan = campaign.plan("double_well", seed=1)
+    directory, made = campaign.begin(plan, run_dir=tmp_path / "runs" / "run")
+    monkeypatch.setattr(run, "RunServers", MagicMock())
+    monkeypatch.setattr(run, "TupleSpace", MagicMock())
+    left = list[RunDirectory]()
+
+    def work() -> End:
+        left.append(RunDirectory(disk.after_power_failure(tmp_path / "first") / "run"))
+        return End(outcome="budget", reason="spent")
+
+    monkeypatch.setattr(made, "_work", work)
+    made._execute()
+    left.append(RunDirectory(disk.after_power_failure(tmp_path / "last") / "run"))
+    for each, last in zip(left, (Session, End), strict=True):
+        *_, record = read(each.journal)
+        assert isinstance(record, last)
+        assert each.workflow.read_bytes() == directory.workflow.read_bytes()
+        assert each.settings() == directory.settings()
 
 
 def test_a_power_failure_costs_a_second_of_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from tests.power import Disk
 
 whole = st.integers(0, 2**40 - 1)
 amounts = st.floats(0, 1e14)
@@ -196,6 +197,26 @@ def test_records_that_belong_together_are_there_all_or_none(tmp_path: Path, line
     again.close()
     assert [record.start for record in read(path, Start)] == [0, 1, 2, 3]
     assert not read_back(path)[1].flaws
+
+
+def test_what_was_synced_is_on_the_disk_when_the_power_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir()
+    disk = Disk(tmp_path / "run", monkeypatch)
+    journal = Journal(tmp_path / "run" / "journal.jsonl")
+
+    def left(number: int) -> list[Record]:
+        return list(read(disk.after_power_failure(tmp_path / str(number)) / "journal.jsonl"))
+
+    for number in range(3):
+        journal.append(Note(text=str(number)))
+        assert len(left(2 * number)) == number, "what was not synced is not, or this test sees nothing"
+        journal.sync()
+        assert left(2 * number + 1) == list(read(journal.path))
+    journal.append(Note(text="the last"))
+    journal.close()
+    assert left(7) == list(read(journal.path))
+    rewrite(journal.path, [Note(t=1.0, text="anew")])
+    assert left(8) == list(read(journal.path)) == [Note(t=1.0, text="anew")]
 
 
 def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

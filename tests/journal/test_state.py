@@ -20,11 +20,13 @@ from steersman.journal.records import (
     Damaged,
     End,
     Ended,
+    Epoch,
     FrameId,
     Hired,
     Left,
     Lost,
     Metrics,
+    Note,
     Published,
     Record,
     Run,
@@ -32,6 +34,7 @@ from steersman.journal.records import (
     Session,
     Start,
     Tell,
+    Training,
 )
 from steersman.journal.state import State
 
@@ -71,6 +74,41 @@ def test_a_state_knows_which_values_of_a_metric_are_of_one_model_and_of_how_many
 def test_a_start_says_its_number_and_what_is_not_the_default() -> None:
     start = Start(t=5.0, start=3, seed=7, parent=FrameId(1, 4, 2), policy="Novelty")
     assert f"start {start}" == "start 3\nseed: 7\nparent: row 4 of walker w1, of segment w1.2\npolicy: Novelty"
+
+
+def test_a_training_of_an_earlier_session_has_no_epoch_until_it_says_one() -> None:
+    state = State([Session(t=1.0, host="here", pid=1), Training(t=2.0, model=1, frames=10)])
+    for session in (2, 3):
+        state.apply(Epoch(t=3.0, model=1, epoch=22, epochs=30))
+        state.apply(Session(t=4.0, host="here", pid=session, after=3.0))
+        assert state.training
+        assert state.training.epoch is None
+    state.apply(Epoch(t=5.0, model=1, epoch=1, epochs=30))
+    assert state.training.epoch
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e5), st.floats(0, 1e5)), min_size=1, max_size=5), st.booleans(), st.floats(0, 99)
+)
+def test_hours_are_those_of_sessions_and_not_of_the_pauses_between_them(
+    sessions: list[tuple[float, float]], ended: bool, later: float
+) -> None:
+    """Each takes a while, and the next one begins a while after it; a pause by a person goes on into the next."""
+    state, t, after, spent = State(), 1e9, 0.0, 0.0
+    for number, (took, pause) in enumerate(sessions):
+        state.apply(Session(t=t, host="here", pid=number, after=after or None))
+        if not number:
+            state.apply(Tell(t=t, id="a", who="me", verb="pause", text="pause"))
+        t, spent = t + took, spent + took
+        state.apply(Note(t=t, text="the last of this session"))
+        after, t = t, t + pause
+    if ended:
+        state.apply(End(t=after, outcome="budget", reason=""))
+    now = after + later
+    assert state.hours(now) * 3600 == pytest.approx(spent + (0 if ended else later), abs=1e-3)
+    state.apply(Session(t=now, host="here", pid=9, after=after))
+    state.apply(Tell(t=now + 1.0, id="b", who="me", verb="continue", text="continue"))
+    assert state.paused_hours * 3600 == pytest.approx(spent + 1.0, abs=1e-3)
 
 
 @settings(max_examples=20)

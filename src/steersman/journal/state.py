@@ -55,6 +55,8 @@ class State(Standing):
     def _on_session(self, record: records.Session) -> None:
         self.sessions.append(record)
         self.end, self.failures_in_a_row, self.frameless_in_a_row = None, 0, 0
+        if self.training:
+            self.training.epoch = None  # it begins again, maybe with other parameters
         self.pace.begin(record.t, self.worked(record.t))
 
     def _on_prepared(self, record: records.Prepared) -> None:
