@@ -81,10 +81,9 @@ def test_a_training_of_an_earlier_session_has_no_epoch_until_it_says_one() -> No
     for session in (2, 3):
         state.apply(Epoch(t=3.0, model=1, epoch=22, epochs=30))
         state.apply(Session(t=4.0, host="here", pid=session, after=3.0))
-        assert state.training
-        assert state.training.epoch is None
+        assert state.models[0].epoch is None
     state.apply(Epoch(t=5.0, model=1, epoch=1, epochs=30))
-    assert state.training.epoch
+    assert state.models[0].epoch
 
 
 @given(

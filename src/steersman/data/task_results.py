@@ -5,27 +5,30 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from typing import Any
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy._core import numeric
 
 from steersman.data.errors import NotDone, NotPlainResult
 from steersman.data.history import History
 from steersman.journal.calls import RESULT, named
 from steersman.journal.errors import RunDamaged
-from steersman.system.errors import UnknownName
+from steersman.system.errors import EngineError, UnknownName
 
-PLAIN = {  # what numpy's pickles and plain values are made of
-    "builtins": ("set", "frozenset", "complex", "bytearray", "slice", "range"),
-    "collections": ("OrderedDict",),
-    "numpy": ("ndarray", "dtype"),
-    "numpy._core.multiarray": ("_reconstruct", "scalar"),
-    "numpy._core.numeric": ("_frombuffer",),
-}
+PLAIN = {("builtins", "complex"): complex, ("builtins", "slice"): slice, ("builtins", "range"): range}
+PLAIN |= {("collections", "OrderedDict"): OrderedDict}
+TYPES = re.compile(r"[biufcSU]\d+")  # of arrays: others hold addresses, or are described by what is pickled with them
 
 
 def result(history: History, name: str) -> Any:
     """See `Run.result`."""
     state, directory = history.state, history.directory
-    call = next(iter(named(state.calls, state.asked.get(name, name))), None)
+    asked = state.asked.get(name)
+    call = state.calls.get(asked) if asked else next(iter(named(state.calls, name)), None)
     if call is None and name not in state.asked:
         raise UnknownName("task", name, state.asked)
     if call is None or not call.sha256:
@@ -34,11 +37,63 @@ def result(history: History, name: str) -> Any:
     pickled = directory.read(file, file.stat().st_size)
     if hashlib.sha256(pickled).hexdigest() != call.sha256:
         raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
+    try:
+        return _Unpickler(pickled, str(file)).load()
+    except EngineError:
+        raise
+    except Exception as error:  # whatever a pickle makes of bytes that pickle did not write
+        raise NotPlainResult(f"value that cannot be read, {type(error).__name__}", str(file)) from None
 
-    class Unpickler(pickle.Unpickler):
-        def find_class(self, module: str, name: str) -> Any:
-            if name in PLAIN.get(module, ()):
-                return super().find_class(module, name)
-            raise NotPlainResult(f"{module}.{name}", str(file))
 
-    return Unpickler(io.BytesIO(pickled)).load()
+class _Unpickler(pickle._Unpickler):
+    """Knows how numpy pickles arrays and numbers, and checks it: numpy takes any bytes for addresses of objects."""
+
+    def __init__(self, pickled: bytes, file: str) -> None:
+        super().__init__(io.BytesIO(pickled))
+        self._path = file
+        self._numpy: dict[str, Any] = {
+            "ndarray": "ndarray", "dtype": self._type, "_reconstruct": self._reconstruct, "scalar": self._scalar,
+            "_frombuffer": self._from_buffer,
+        }  # fmt: skip
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("builtins", "bytearray"):
+            return lambda content: bytearray(self._expect(content, type(content) is bytes))
+        if (module, name) in PLAIN:
+            return PLAIN[module, name]
+        if module in ("numpy", "numpy._core.multiarray", "numpy._core.numeric") and name in self._numpy:
+            return self._numpy[name]
+        raise NotPlainResult(f"{module}.{name}", self._path)
+
+    def _expect(self, value: Any, plain: bool) -> Any:
+        if not plain:
+            raise NotPlainResult(f"{type(value).__name__} {value!r:.40}", self._path)
+        return value
+
+    def _type(self, name: Any, align: bool, copy: bool) -> Any:
+        self._expect(name, isinstance(name, str) and bool(TYPES.fullmatch(name)))
+        return np.dtype(name, copy=True)  # which BUILD gives its byte order
+
+    def _reconstruct(self, kind: Any, shape: Any, of: Any) -> np.ndarray:
+        self._expect((kind, shape, of), (kind, shape, of) == ("ndarray", (0,), b"b"))
+        return np.ndarray((0,), "b")
+
+    def _scalar(self, of: Any, content: Any) -> Any:
+        self._expect(content, isinstance(of, np.dtype) and type(content) is bytes and len(content) == of.itemsize)
+        return np.ndarray((), of, content)[()]
+
+    def _from_buffer(self, content: Any, of: Any, *shape: Any) -> Any:
+        return numeric._frombuffer(content, self._expect(of, isinstance(of, np.dtype)), *shape)  # type: ignore[attr-defined]
+
+    def _build(self) -> None:
+        state, made = self.stack.pop(), self.stack[-1]  # type: ignore[attr-defined]
+        if isinstance(made, np.dtype):
+            orders = made, made.newbyteorder("<"), made.newbyteorder(">")
+            self._expect(state, any(state == each.__reduce__()[2] for each in orders))
+        else:
+            self._expect(made, type(made) is np.ndarray)
+            _, _, of, _, content = state
+            self._expect(of, isinstance(of, np.dtype) and type(content) is bytes)
+        made.__setstate__(state)
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: _build}

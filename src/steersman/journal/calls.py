@@ -47,7 +47,9 @@ class Call:
 def named(calls: Mapping[str, Call], name: str) -> list[Call]:
     """The calls of a task; else that of a key, or of its first 12 digits or more: `face` is no key."""
     of_task = [call for call in calls.values() if call.called.task == name]
-    return of_task or [call for call in calls.values() if len(name) >= SHOWN and call.key.startswith(name)]
+    return of_task or [
+        call for call in calls.values() if len(name) >= min(SHOWN, len(call.key)) and call.key.startswith(name)
+    ]
 
 
 def why(calls: Mapping[str, Call], name: str) -> list[dict[str, Any]]:
