@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from steersman.analysis.comparison.campaigns import Progress
-from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
 from steersman.data import why
 from steersman.data.facts import facts
@@ -350,11 +349,14 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
 
 
 def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state: State) -> None:
+    def unused(steering: Steering) -> str:
+        return steering.unused(state.chosen, weighs=False, rounds=False)
+
     steering = Steering(Novelty("z"))
-    assert unsteered(state, steering) == unsteered(state, Steering(Unsure("doubt", 2))) == CHOSE_NONE
+    assert unused(steering) == unused(Steering(Unsure("doubt", 2))) == CHOSE_NONE
     state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
-    assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""
-    assert unsteered(state, Steering(Unsteered(), bias=Opes("z", barrier_kT=9.0))) == PUSHED_NONE
+    assert unused(steering) == unused(Steering(Unsteered())) == ""
+    assert unused(Steering(Unsteered(), bias=Opes("z", barrier_kT=9.0))) == PUSHED_NONE
 
 
 def test_campaigns_beside_each_other_are_a_line_each_and_no_oftener_than_it_can_be_read(tmp_path: Path) -> None:

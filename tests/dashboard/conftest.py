@@ -14,6 +14,7 @@ from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
+from steersman.journal.modes.biases import file_of
 from steersman.journal.records import (
     Began,
     Biased,
@@ -151,9 +152,9 @@ class MadeRun:
         scores = Scores(np.zeros(frames, int), row, row // 5, np.zeros(frames), np.zeros(frames), values, 1)
         made = Opes("z", barrier_kT=10).made(scores)
         version = frames // (SLOTS * FRAMES)
-        self.directory.bias(version).parent.mkdir(exist_ok=True)
-        self.directory.bias(version).write_bytes(made.to_bytes())
-        sha256 = run_directory.sha256(self.directory.bias(version))
+        file_of(self.directory, version).parent.mkdir(exist_ok=True)
+        file_of(self.directory, version).write_bytes(made.to_bytes())
+        sha256 = run_directory.sha256(file_of(self.directory, version))
         self.journal.append(Biased(bias=version, model=1, frames=frames, sha256=sha256, kernels=len(made.heights)))
 
     def _scores(self) -> None:

@@ -20,6 +20,8 @@ from steersman.data.verify import verify
 from steersman.data.why import lines, why
 from steersman.journal import file as journal
 from steersman.journal import published
+from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import file_of
 from steersman.journal.records import Began, Ended, Hired, Published, Record, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -55,7 +57,7 @@ def written(state: State) -> set[int]:
 def pushed(state: State) -> bool:
     """Whether there are published frames of several versions of the bias."""
     starts = [each.start for each in state.segments if each.counts and state.walkers[each.walker].frames > each.first]
-    return len({state.biased[start] for start in starts if start < len(state.biased)}) > 3
+    return len({state.mode(Biases).of_start[start] for start in starts if start < len(state.mode(Biases).of_start)}) > 3
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ DAMAGES: dict[str, Callable[[RunDirectory], object]] = {
     "frames": lambda run: flip(next((run.path / "frames.zarr/w0/position").glob("c/0/0"))),
     "scores": lambda run: flip(shard(run, f"scores.zarr/{in_use(run):04d}/x")),
     "model": lambda run: flip(run.model(in_use(run)) / "weights.safetensors"),
-    "bias": lambda run: flip(run.bias(1)),
+    "bias": lambda run: flip(file_of(run, 1)),
     "journal": lambda run: change(run.journal, '"seed"', '"sead"'),
     "decisions": lambda run: change(run.decisions, '"start": 3,', '"start": 0,'),
     "settings": lambda run: run.workflow.unlink(),
@@ -116,7 +118,7 @@ def test_a_changed_byte_is_found_wherever_it_is(copy: RunDirectory, what: str) -
 def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None:
     shutil.rmtree(copy.path / "frames.zarr" / "w1")
     shutil.rmtree(copy.model(1))
-    copy.bias(1).unlink()
+    file_of(copy, 1).unlink()
     assert {(problem.what, problem.number) for problem in verify(copy)} >= {("frames", 1), ("model", 1), ("bias", 1)}
 
 
@@ -193,8 +195,8 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     version = in_use(copy)
     DAMAGES["frames"](copy)
     DAMAGES["model"](copy)
-    newest = opened(copy.path)[1].biases[-1]
-    flip(copy.bias(newest.bias))
+    newest = opened(copy.path)[1].mode(Biases).versions[-1]
+    flip(file_of(copy, newest.bias))
     copy.environment_file.unlink()  # which only says with what it was made
     found = steersman("verify", copy.path, cwd=copy.path)
     assert found.returncode == 6
@@ -212,9 +214,12 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
     stored, fresh = copy.frames.count("w1"), opened(copy.path)[1].next_start
-    state = resumed(
-        copy.path, until=lambda state: state.scored_with > version and state.bias and state.bias.model > version
-    )
+
+    def done(state: State) -> bool:
+        made = state.mode(Biases).newest
+        return bool(state.scored_with > version and made and made.model > version)
+
+    state = resumed(copy.path, until=done)
     fresh_rows = state.walkers[0].frames - walker.frames  # that were committed, and that the journal did not know yet
     assert state.walkers[0].counted_frames <= walker.counted_frames + fresh_rows
     assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
@@ -226,7 +231,7 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
 def test_each_version_of_a_bias_is_made_again_from_the_scores_it_was_made_of(copy: RunDirectory) -> None:
     told = replay(copy, loading.load(copy.workflow).steering)
     assert told["different"] == []
-    assert told["same_biases"] == told["biases"] == len(opened(copy.path)[1].biases) >= 2
+    assert told["same_biases"] == told["biases"] == len(opened(copy.path)[1].mode(Biases).versions) >= 2
 
 
 def test_frames_store_the_energy_that_their_version_has_there(copy: RunDirectory) -> None:
@@ -239,7 +244,7 @@ def test_frames_store_the_energy_that_their_version_has_there(copy: RunDirectory
         if not (segment.counts and segment.first < end):
             continue
         frames = Window(copy.frames, [Span(f"w{segment.walker}", segment.first, end)])
-        bias = Bias.from_bytes(copy.bias(start.bias).read_bytes()) if start.bias else None
+        bias = Bias.from_bytes(file_of(copy, start.bias).read_bytes()) if start.bias else None
         expected = bias.energy(frames["position"][:, 0]) if bias else np.zeros(frames.rows)
         np.testing.assert_allclose(frames["bias"], expected, atol=1e-4)
         assert not frames["torch"].any()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.engine.bag import LOOK_S, Bag
 from steersman.engine.crew import Crew
-from steersman.journal import published
 from steersman.journal.file import Journal
+from steersman.journal.modes import Biases, Ensemble, HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
@@ -84,7 +84,7 @@ def test_a_start_that_is_tried_again_has_another_seed(recorder: Recorder, space:
 def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_run_says_so(
     recorder: Recorder, space: TupleSpace
 ) -> None:
-    """Its frames are of no version: state.unversioned has it. One without a bias stays as it is."""
+    """Its frames are of no version: state.mode(Biases).unversioned has it. One without a bias stays as it is."""
     bag, state = bag_of(recorder, space), recorder.state
     recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(2)])
     recorder.record(Start(start=0, seed=1))
@@ -101,7 +101,7 @@ def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_
         assert (again.bias, again.share, again.attempt) == (2, share, attempt)
         assert f"start {start.start} failed under bias {start.bias}" in words(state.notes[-1])
         assert f"{100 * share:g} %" in words(state.notes[-1])
-    assert state.unversioned == {2, 3}
+    assert state.mode(Biases).unversioned == {2, 3}
     bag.close()
 
 
@@ -205,12 +205,12 @@ def test_draws_that_are_held_out_are_started_first_and_once(recorder: Recorder, 
     starts = {record.start: record for record in waiting(recorder)}
     held_out = {number for number, record in starts.items() if record.held_out}
     assert sorted(float(starts[number].draw["point"][0]) for number in held_out) == [0, 1, 2, 3, 4]  # type: ignore[index]
-    assert recorder.state.held_out == {0, *held_out}
+    assert recorder.state.mode(HeldOut).drawn == {0, *held_out}
     assert [record.pin for record in starts.values()].count("a") == 1
-    assert recorder.state.held_out_draws == 5
-    rest = set(range(recorder.state.next_start)) - recorder.state.held_out
-    assert not published.is_held_out(recorder.state, np.array(sorted(rest))).any()
-    assert published.is_held_out(recorder.state, np.array(sorted(held_out))).all()
+    assert recorder.state.mode(HeldOut).draws == 5
+    rest = set(range(recorder.state.next_start)) - recorder.state.mode(HeldOut).drawn
+    assert not recorder.state.mode(HeldOut).has(np.array(sorted(rest))).any()
+    assert recorder.state.mode(HeldOut).has(np.array(sorted(held_out))).all()
 
 
 def test_the_starts_of_slots_without_a_walker_are_run_by_others_until_it_comes(
@@ -265,9 +265,9 @@ def test_the_weights_of_a_round_sum_to_1_at_every_moment_and_a_member_that_is_gi
     ]
     for walker in (0, 1, 0):
         fail(recorder, walker, waiting(recorder)[-1].start)
-        assert sum(state.weights) == pytest.approx(1)
+        assert sum(state.mode(Ensemble).weights) == pytest.approx(1)
         bag.mend(2)
-        assert sum(state.weights) == pytest.approx(1)
+        assert sum(state.mode(Ensemble).weights) == pytest.approx(1)
     assert len(waiting(recorder)) == 2, "three times is enough"
     for row, start in enumerate(waiting(recorder)):
         made: dict[str, Any] = {"walker": 0, "segment": row + 2, "start": start.start, "first_row": row}

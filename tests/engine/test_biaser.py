@@ -24,11 +24,13 @@ from steersman.data import tables
 from steersman.data.history import History
 from steersman.data.replay import replay
 from steersman.data.reweighing import reweighted
-from steersman.data.why import given_words, lines, why
+from steersman.data.why import given, lines, why
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
+from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import file_of
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
@@ -90,7 +92,7 @@ def coordinate(x: Any, model: int) -> Any:
 
 def segment(directory: RunDirectory, start: Start, x: float) -> tuple[np.ndarray, np.ndarray]:
     """(FRAMES,) positions and energies of the bias, kT."""
-    bias = Bias.from_bytes(directory.bias(start.bias).read_bytes()).softer(start.share) if start.bias else None
+    bias = Bias.from_bytes(file_of(directory, start.bias).read_bytes()).softer(start.share) if start.bias else None
     rng, step, found = np.random.default_rng(start.seed), 5e-3, []
     for _ in range(FRAMES):
         for noise in rng.normal(size=STEPS):
@@ -112,7 +114,8 @@ class Ran:
             self.recorder.left, self.state = left, self.recorder.state
             biaser, steering = Biaser(self.directory, bias, self.recorder), Steering(Unsteered(), bias=bias)
             bag = Bag(
-                self.recorder, Basket(), steering, self.directory.decisions, seed=1, rounds=True, biaser=biaser,  # type: ignore[arg-type]
+                self.recorder, Basket(), steering, self.directory.decisions, seed=1, rounds=True,  # type: ignore[arg-type]
+                amend=biaser.unless_lost,
             )  # fmt: skip
             with closing(self.recorder.journal), closing(bag), suppress(Killed):
                 self._drive(bag, biaser)
@@ -175,7 +178,7 @@ class Ran:
 
     @property
     def versions(self) -> list[tuple[int, int, int, str]]:
-        return [(each.bias, each.model, each.frames, each.sha256) for each in self.state.biases]
+        return [(each.bias, each.model, each.frames, each.sha256) for each in self.state.mode(Biases).versions]
 
 
 @pytest.fixture(scope="module")
@@ -197,8 +200,8 @@ def test_a_run_in_rounds_that_was_killed_makes_the_same_versions_and_frames(unbr
 
 
 def test_each_version_has_the_recorded_hash_and_is_made_again_from_its_scores(unbroken: Ran) -> None:
-    for each in unbroken.state.biases:
-        assert hashlib.sha256(unbroken.directory.bias(each.bias).read_bytes()).hexdigest() == each.sha256
+    for each in unbroken.state.mode(Biases).versions:
+        assert hashlib.sha256(file_of(unbroken.directory, each.bias).read_bytes()).hexdigest() == each.sha256
     found = replay(unbroken.directory, STEERING)
     assert (found["decisions"], found["different"]) == (SLOTS * ROUNDS, [])
     assert (found["biases"], found["same_biases"]) == (ROUNDS, ROUNDS)
@@ -210,28 +213,29 @@ def test_a_start_has_the_newest_version_and_the_model_whose_coordinate_it_pushes
     """Also when a model is refused, which leaves the bias as it is."""
     state = State()
     for record in unbroken.story():
+        before = state.mode(Biases).newest
         if isinstance(record, Start):
-            assert (record.bias, record.with_model) == ((state.bias.bias, state.bias.model) if state.bias else (0, 0))
-        before = state.bias
+            assert (record.bias, record.with_model) == ((before.bias, before.model) if before else (0, 0))
         state.apply(record)
         if isinstance(record, Trained) and not record.accepted:
-            assert state.bias is before is not None
+            assert state.mode(Biases).newest is before is not None
     assert {start.with_model for start in unbroken.story() if isinstance(start, Start)} == {0, 1, 3}
 
 
 def test_a_version_that_was_set_aside_is_given_to_no_start_and_its_number_never_again(unbroken: Ran) -> None:
     state = State(unbroken.story())
-    newest = state.biases[-1]
+    newest = state.mode(Biases).versions[-1]
     state.apply(Damaged(bias=newest.bias, reason="it is missing"))
-    assert state.bias == state.biases[-2]
-    assert state.next_bias == newest.bias + 1
+    assert state.mode(Biases).newest == state.mode(Biases).versions[-2]
+    assert state.mode(Biases).next_version == newest.bias + 1
     assert not state.is_sound(Start(start=99, seed=1, bias=newest.bias, with_model=newest.model))
     assert state.is_sound(Start(start=99, seed=1, bias=newest.bias - 1, with_model=newest.model))
     state.apply(Damaged(model=newest.model, reason="it was changed"))
-    assert state.bias is not None
-    assert state.bias.model == 1
+    before = state.mode(Biases).newest
+    assert before is not None
+    assert before.model == 1
     lost = State(each for each in unbroken.story() if not (isinstance(each, Biased) and each.bias == 5))
-    assert lost.next_bias == newest.bias + 1
+    assert lost.mode(Biases).next_version == newest.bias + 1
     scores = Scoreboard.load(unbroken.directory.scores, 3, 10**6).scores(lost)
     assert set(scores.biased_by) == {0, 1, 3}
 
@@ -282,7 +286,7 @@ def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(
     (end, _) = newest_ends(unbroken)
     start = Start(start=99, seed=1, parent=end, exact=True, policy="Unsteered")
     scores = unbroken.board.scores(state)
-    before = state.before(end[::2])
+    before = state.mode(Biases).before(end[::2])
     assert before is not None
 
     def judged(low: tuple[int, int], *, without: tuple[int, int] = (-1, -1)) -> bool:
@@ -310,8 +314,9 @@ def test_without_scores_nobody_is_lost(unbroken: Ran) -> None:
     """As when they were set aside, for they were damaged."""
     story = unbroken.story()
     state = State(story[: next(at for at, each in enumerate(story) if isinstance(each, Training))])
-    assert state.bias is not None
-    assert state.bias.model == 0
+    newest = state.mode(Biases).newest
+    assert newest is not None
+    assert newest.model == 0
     biaser = Biaser(unbroken.directory, replace(BIAS, lost=-1e-9), SimpleNamespace(state=state))  # type: ignore[arg-type]
     segment = next(each for each in state.segments)
     start = Start(start=99, seed=1, parent=FrameId(segment.walker, FRAMES - 1, segment.number), exact=True)
@@ -324,19 +329,18 @@ def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran
         {each.start: each for each in unbroken.story() if isinstance(each, Start)},
     )
     table = tables.segments(history)
-    given = [(starts[start].with_model, starts[start].bias, 1.0) for start in table["start"]]
-    assert list(zip(table["with_model"], table["bias"], table["share"], strict=True)) == given
-    assert len(set(given)) > 4
+    got = [(starts[start].with_model, starts[start].bias, 1.0) for start in table["start"]]
+    assert list(zip(table["with_model"], table["bias"], table["share"], strict=True)) == got
+    assert len(set(got)) > 4
     assert columns_of(history)["bias"].tolist() == table["bias"].tolist()  # for the page
     for name, start in table["start"].items():
         told = why(history, str(name))
-        assert (told["with_model"], told["bias"], told["share"]) == given[list(table.index).index(name)]
+        assert (told["with_model"], told["bias"], told["share"]) == got[list(table.index).index(name)]
         said = [line for line in lines(told) if line.strip().startswith("given")]
         assert len(said) == (starts[start].bias > 0)
         assert not said or said[0].endswith(f"pushed by bias {starts[start].bias}")
-    assert (
-        given_words({"with_model": 2, "bias": 5, "share": 0.25}) == "model 2, pushed by bias 5 with 25 % of its energy"
-    )
+    words = str(given({"with_model": 2, "bias": 5, "share": 0.25}))
+    assert words == "model 2, pushed by bias 5 with 25 % of its energy"
 
 
 def test_frames_of_a_version_that_was_set_aside_have_no_weight_and_all_others_have(
@@ -350,7 +354,7 @@ def test_frames_of_a_version_that_was_set_aside_have_no_weight_and_all_others_ha
     weighed = pushed[before.weight > 0]
     set_aside = int(weighed[-1])
     assert set(weighed) > {set_aside}
-    run.bias(set_aside).unlink()
+    file_of(run, set_aside).unlink()
     writer = Journal(run.journal)
     writer.append(Damaged(bias=set_aside, reason="it is missing"))
     writer.close()

@@ -10,6 +10,8 @@ import pytest
 from steersman.data.replay import replay
 from steersman.journal import file as journal
 from steersman.journal import records
+from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import file_of
 from steersman.journal.run_directory import RunDirectory
 from steersman.models import Model
 from steersman.stages import loading
@@ -43,7 +45,7 @@ def played(directory: RunDirectory, start: records.Start) -> list[dict[str, Any]
     parent = start.parent
     frame = directory.frames.row(f"w{parent.walker}", parent.row) if parent else {}
     state = directory.frames.state(f"w{parent.walker}", parent.segment) if parent and start.exact else {}
-    bias = Bias.from_bytes(directory.bias(start.bias).read_bytes()) if start.bias else None
+    bias = Bias.from_bytes(file_of(directory, start.bias).read_bytes()) if start.bias else None
     model = (lambda: Model.load(directory.model(start.with_model))) if start.with_model else lambda: None
     out = Played(start.seed)
     params = loading.checked(workflow, directory.settings()["params"])
@@ -61,7 +63,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert summary["outcome"] == "budget"
     assert sum(bool(model.accepted) for model in state.models) >= 1
     assert not list(directory.errors.iterdir())
-    assert len(state.biases) > 3
+    assert len(state.mode(Biases).versions) > 3
     starts = {record.start: record for record in journal.read(directory.journal, records.Start)}
     control = [start for start in starts.values() if not start.share]
     pushed = [start for start in starts.values() if start.bias]
@@ -69,7 +71,11 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert not any(start.bias for start in control)
     assert all(start.with_model for start in pushed)
     found = replay(directory, loading.load(directory.workflow).steering)
-    assert (found["different"], found["biases"], found["same_biases"]) == ([], len(state.biases), len(state.biases))
+    assert (found["different"], found["biases"], found["same_biases"]) == (
+        [],
+        len(state.mode(Biases).versions),
+        len(state.mode(Biases).versions),
+    )
 
     segments = {segment.start: segment for segment in state.segments}
     for start in (control[-1], pushed[0], pushed[len(pushed) // 2], pushed[-1]):

@@ -18,6 +18,7 @@ from steersman.data.repair import ends_ensemble, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.journal import file as journal
+from steersman.journal.modes import Ensemble
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -63,7 +64,9 @@ def test_a_round_begins_when_all_of_the_one_before_has_ended(ran: RunDirectory) 
     open_ = 0
     state = State()
     for record in journal.read(ran.journal):
-        if isinstance(record, Start) and record.round != (state.rounds[-1] if state.rounds else 0):
+        if isinstance(record, Start) and record.round != (
+            state.mode(Ensemble).rounds[-1] if state.mode(Ensemble).rounds else 0
+        ):
             assert not state.starts
             open_ += 1
         state.apply(record)

@@ -21,6 +21,7 @@ from steersman.data.verify import verify
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
+from steersman.journal.modes import Biases
 from steersman.journal.records import Blame, Published, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -198,7 +199,9 @@ class Campaign:
         again = replay(self.directory, loading.load(self.directory.workflow).steering)
         assert again["different"] == [], "the journal tells what was known when a start was chosen"
         assert again["same_biases"] == again["biases"], "and when a version of the bias was made"
-        assert [bias.bias for bias in state.biases] == list(range(1, len(state.biases) + 1))
+        assert [bias.bias for bias in state.mode(Biases).versions] == list(
+            range(1, len(state.mode(Biases).versions) + 1)
+        )
         chunk = max(self._chunks())
         limit = max(budget, self._frames_when_told())
         assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"

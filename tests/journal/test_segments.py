@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from steersman.journal import published, scoreboard
+from steersman.journal.modes import HeldOut
 from steersman.journal.records import Began, Ended, FrameId, Hired, Published, Run, Start
 from steersman.journal.scoreboard import stale, unscored
 from steersman.journal.segments import RUNNING, Segment, Segments
@@ -140,7 +141,7 @@ def test_the_newest_frames_are_the_last_of_all(most: int) -> None:
 def test_scores_mark_the_frames_that_no_training_gets(drawn: tuple[int, ...]) -> None:
     """Those of the starts that were drawn for it; every tenth, where none was."""
     state = played()
-    state.held_out.update(drawn)
+    state.mode(HeldOut).drawn.update(drawn)
     spans = published.spans(state, held_out=True)
     held_out = {(int(span.walker[1:]), row) for span in spans for row in range(span.first, span.end)}
     scores = unscored(state)

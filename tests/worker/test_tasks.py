@@ -18,6 +18,7 @@ import yaml
 from msgspec import json
 from msgspec.structs import replace
 
+from steersman.journal.modes import biases
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
 from steersman.steering import Bias
@@ -87,7 +88,7 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
     assert read == ["0003", "0004"]
     centres = np.zeros((1, 1), np.float32)
     made = Bias(0, 9.0, False, centres, centres + 1, centres[0] + 1, np.zeros(1))
-    file = RunDirectory(Path(run)).bias(2)
+    file = biases.file_of(RunDirectory(Path(run)), 2)
     file.parent.mkdir()
     file.write_bytes(made.to_bytes())
     whole = tasks._bias(run, 2, 1.0)

@@ -11,6 +11,7 @@ import numpy as np
 from steersman.data.history import History
 from steersman.data.scored import Scored
 from steersman.journal import published
+from steersman.journal.modes import HeldOut
 from steersman.journal.state import State
 from steersman.steering import latin_hypercube
 from tests.engine.conftest import completed
@@ -28,7 +29,7 @@ def ran(workflow: str, tiny: Mapping[str, float], dimensions: int, cwd: Path, wa
         for row in range(first, end)
     }
     assert len(held_out) == tiny["held_out"]
-    assert state.held_out == set(range(len(held_out)))  # before anything was steered
+    assert state.mode(HeldOut).drawn == set(range(len(held_out)))  # before anything was steered
     assert trained
     assert not trained & held_out
     points = sorted(tuple(directory.frames.row(walker, row)["point"]) for walker, row in held_out)

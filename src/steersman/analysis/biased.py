@@ -19,6 +19,7 @@ from steersman.data.facts import count, percent
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import FewPassages, Unbiased
 from steersman.journal import published
+from steersman.journal.modes import Biases
 from steersman.stages import loading
 from steersman.stages.score_names import TAKEN
 from steersman.stages.workflow import Workflow
@@ -76,7 +77,7 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
         differences = {f"{first} above all else": list(run.difference(first, ~masks[first]))}
     return {
         "frames": len(run.table), "counted": len(run.weights), "model": state.scored_with,
-        "versions": sum(bias.model == state.scored_with for bias in state.biases),
+        "versions": sum(bias.model == state.scored_with for bias in state.mode(Biases).versions),
         "effective": run.weights.effective, "newest": run.weights.newest,
         "populations": {each: list(run.average(mask)) for each, mask in masks.items()},
         "averages": averages, "free_energies": differences,

@@ -20,6 +20,7 @@ from steersman.analysis.one_system import differing
 from steersman.data.history import History
 from steersman.data.results import Results, place_of, placed
 from steersman.journal.frame_keys import frame_key, places
+from steersman.journal.modes import Ensemble
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow
@@ -93,7 +94,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     if name not in scores.values:
         raise UnknownName("score", name, scores.values)
     look = placed(results, workflow, name)
-    weighted = len(runs) == 1 and bool(first.state.rounds)
+    weighted = len(runs) == 1 and first.state.mode(Ensemble).newest > 0
     parts = [_one(run, workflow, look) for run in runs]
     steps = np.concatenate([steps for *_, steps in parts])
     if not len(steps):

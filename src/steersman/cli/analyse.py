@@ -83,11 +83,12 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
     from steersman.analysis import answer, biased, markov, trajectories
     from steersman.data.history import History
     from steersman.data.unbiased import Unbiased
+    from steersman.journal.modes import Biases
     from steersman.stages import trust
 
     workflow = trust.load(runs[0].workflow)
     histories = [History(run) for run in runs]
-    if any(history.state.biases for history in histories):
+    if any(history.state.mode(Biases).versions for history in histories):
         if len(runs) > 1 or states or lag:
             raise BadRequest("a biased run is analysed alone, by its weights; leave --states and --lag out")
         return biased.analysis(Unbiased(histories[0]), workflow, score, regions)

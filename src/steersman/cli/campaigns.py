@@ -46,8 +46,7 @@ from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Steering, StopRule
-from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
+from steersman.steering import StopRule
 from steersman.system.errors import BadRequest, BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
@@ -261,7 +260,8 @@ def _finish(
         seen = overview(state, directory.path)
         out.print(display.closing(seen))
         display.print_outcome(seen)
-        if outcome == "budget" and (why := unsteered(state, made.workflow.steering)):
+        weighs, rounds = any(mode.weighs for mode in state.modes), state.run.rounds
+        if outcome == "budget" and (why := made.workflow.steering.unused(state.chosen, weighs=weighs, rounds=rounds)):
             out.plain(why)
         if any(state.segments):
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name
@@ -280,14 +280,6 @@ def _leave(code: int) -> NoReturn:
     with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stdout.flush()
     os._exit(code)
-
-
-def unsteered(state: State, steering: Steering) -> str:
-    """Why the policy chose no start, or no bias pushed one, of a run whose budget is spent, or ""."""
-    sees = steering.policy.needs or steering.policy.draws
-    found = CHOSE_NONE if sees and not steering.own(state.chosen) else ""
-    found = PUSHED_NONE if steering.bias and not state.biases else found
-    return found.removesuffix(" or --rounds") if state.run.rounds else found
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

@@ -40,7 +40,7 @@ def _once(draw: Draw) -> Draw:
 
     def drawn(history: History) -> tuple[Figure, str]:
         figure, caption = draw(history)
-        weighted = history.state.weights or history.state.biases
+        weighted = any(mode.weighs for mode in history.state.modes)
         return figure, f"{caption} Each frame counts once, whatever its weight." if weighted else caption
 
     return drawn

@@ -15,6 +15,7 @@ from steersman.data.errors import NothingToDraw
 from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.data.reweighing import lineages, reweighted
+from steersman.journal.modes.biases import Biases, read
 from steersman.journal.records import Biased
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias
@@ -28,17 +29,18 @@ SHOWN, NODES, BINS = 4, 300, 60
 
 def draw(history: History) -> tuple[Figure, str]:
     """A score along simulated time, of controls and of pushed walkers; its free energy in kT; that along the bias."""
-    versions = history.state.sound_biases
+    of = history.state.mode(Biases)
+    versions = of.sound
     if not versions:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
     biases = {round(i): of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}
-    read = [history.directory.read_bias(each.bias) for each in biases.values()]
+    made = [read(history.directory, each.bias) for each in biases.values()]
     tracks = _Tracks.of(history)
     if tracks is None:
         figure = style.sheet(2.7)
-        _surfaces(figure.subplots(), list(biases.values()), read)
-        return figure, _caption(versions, of_last, read[-1])
+        _surfaces(figure.subplots(), list(biases.values()), made)
+        return figure, _caption(versions, of_last, made[-1])
     figure = style.sheet(4.6)
     grid = figure.add_gridspec(2, 1, height_ratios=(6, 5))
     sides = grid[0].subgridspec(1, 1 + bool(tracks.control.any())).subplots(sharey=True, squeeze=False)[0]
@@ -47,8 +49,8 @@ def draw(history: History) -> tuple[Figure, str]:
     sides[-1].set(ylabel="" if len(sides) > 1 else tracks.label)
     left, right = grid[1].subgridspec(1, 2).subplots(squeeze=False)[0]
     tracks.profile(left)
-    _surfaces(right, list(biases.values()), read)
-    return figure, _caption(versions, of_last, read[-1]) + tracks.said()
+    _surfaces(right, list(biases.values()), made)
+    return figure, _caption(versions, of_last, made[-1]) + tracks.said()
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class _Tracks:
         several = scores.values[name].ndim > 1
         return cls(
             f"{name}, first dimension" if several else name, state.time_unit, scores.matrix(name)[:, 0], lineage, time,
-            np.isin(segments.start[made], list(state.controls)), scores.biased_by, states, weights,
+            np.isin(segments.start[made], list(state.mode(Biases).controls)), scores.biased_by, states, weights,
         )  # fmt: skip
 
     def draw(self, axes: Axes, *, control: bool) -> None:

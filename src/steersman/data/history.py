@@ -23,6 +23,7 @@ from steersman.data.table import Table
 from steersman.journal import file as journal
 from steersman.journal import records
 from steersman.journal.file import Flaw, Place
+from steersman.journal.given import TYPES
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
@@ -34,7 +35,7 @@ from steersman.system import reading
 SHOWN = 5  # flaws
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
-    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"), ("seed", "i8"),
+    *TYPES, ("again", "i4"), ("seed", "i8"),
     ("set", "i4"), ("offset", "i8"),
 ])  # fmt: skip
 _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
@@ -102,7 +103,7 @@ class History:
     @property
     def starts(self) -> np.ndarray:
         """(n,) of the starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1: the
-        prepared start), policy (in `policies`), model; with_model, bias, share and seed, that it was given; again, the
+        prepared start), policy (in `policies`), model; what it was given, see `Given`, and its seed; again, the
         start that it repeats (-1: none); set (in `sets`); a start that the journal lacks has moment 0."""
         return self._starts.columns
 
@@ -220,7 +221,7 @@ class History:
         if self.sets[-1] != record.set:
             self.sets.append(record.set)
         policy, changed = self.policies.index(record.policy), len(self.sets) - 1
-        given = record.with_model, record.bias, record.share, -1 if record.again is None else record.again, record.seed
+        given = *record.given, -1 if record.again is None else record.again, record.seed
         self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, changed, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:

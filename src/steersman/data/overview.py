@@ -15,6 +15,7 @@ from typing import Any
 from steersman.data.slot_time import shares
 from steersman.journal import calls, copies, records
 from steersman.journal.lock import Owner, driven, owner
+from steersman.journal.modes import Biases
 from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
@@ -196,7 +197,7 @@ def overview(
             Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
             for m in state.models
         ),
-        model=state.model, bias=state.bias.bias if state.bias else 0, training=_training(state),
+        model=state.model, bias=newest.bias if (newest := state.mode(Biases).newest) else 0, training=_training(state),
         scored=state.scored, scored_with=state.scored_with, waiting=state.waiting, waits_s=state.waits_s(now),
         metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},
         budget=_budget(state, rule, now, alive=alive),

@@ -20,7 +20,9 @@ from steersman.journal.decisions import read as read_decisions
 from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
+from steersman.journal.modes import Ensemble
 from steersman.journal.records import (
+    VERSIONED,
     BadRecord,
     Began,
     Biased,
@@ -49,7 +51,7 @@ from steersman.system.files import replace_file
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
-    found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
+    found = [f"{each.what} {each.number}" for each in problems if each.what in VERSIONED]
     with contextlib.suppress(JournalError):  # there is nothing then that could be lost
         found = [*_lost(directory, problems), *found]
     return ", ".join(dict.fromkeys(found))
@@ -93,10 +95,11 @@ def _unknown(directory: RunDirectory, walker: str, told: set[int]) -> int:
 def ends_ensemble(directory: RunDirectory) -> bool:
     """Whether members of the newest round of a weighted ensemble are lost, so that no further round can follow."""
     state = History(directory).state
-    if not state.rounds or state.starts or state.broken:
+    newest_round = state.mode(Ensemble).newest
+    if not newest_round or state.starts or state.broken:
         return False
     members = unscored(state)
-    newest = members.ends & (members.round == state.rounds[-1])
+    newest = members.ends & (members.round == newest_round)
     return bool(abs(members.weight[newest].sum() - 1) > UNITY)
 
 
@@ -155,10 +158,8 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 ))  # fmt: skip
             elif each.what == "frames" and each.number >= 0:
                 writer.append(Damaged(walker=each.number, reason=reason))
-            elif each.what == "model":
-                writer.append(Damaged(model=each.number, reason=reason))
-            elif each.what == "bias":
-                writer.append(Damaged(bias=each.number, reason=reason))
+            elif each.what in VERSIONED:
+                writer.append(structs.replace(Damaged(reason=reason), **{each.what: each.number}))
             elif each.what == "task":
                 writer.append(Damaged(file=each.where, reason=reason))
             elif each.what == "prepared":
@@ -230,7 +231,7 @@ class _Starts:
     def __init__(self, directory: RunDirectory) -> None:
         known = list(journal.read(directory.journal, Start))
         self._known = {start.start for start in known}
-        self._told = not any(start.round or start.held_out for start in known)
+        self._told = not any(start.not_from_frames for start in known)
         self._decisions = {each.start: each for _, each in read_decisions(directory) if each}
         self._biased = next(journal.read(directory.journal, Biased), None) is not None
 

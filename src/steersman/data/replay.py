@@ -6,8 +6,6 @@ led to. The run's own policy chooses again what it chose.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, of_rounds, stale, unscored
 from steersman.journal.state import State
-from steersman.steering import Choice, Decider, Opes, Scores, Steering
+from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng
 from steersman.system.errors import BadValue, told
 
@@ -35,13 +33,13 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
         ([walker, row, segment] or None), policy and reason; failed: what the policy raised, and how often; of the run's
-        own bias how many versions were made again, and how many of these have the recorded SHA-256.
+        own bias how many versions were made again, and how many of these have the recorded SHA-256; remade: in words.
     Raises: BadValue: `other` needs scores that were not recorded, or rounds.
     """
     chosen = other or own
     if chosen.policy.rounds and not own.policy.rounds:
         raise BadValue("--policy", chosen.policy.name, "it chooses whole rounds, and this run chose its starts singly")
-    again = _Replay(directory, Decider(chosen), own.bias)
+    again = _Replay(directory, Decider(chosen), own)
     for record in journal.read(directory.journal):
         again.take(record)
     missing = [name for name in (*chosen.needs, *chosen.fallback.needs) if name not in again.names]
@@ -56,8 +54,8 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         "kept": again.kept,
         "different": again.different,
         "failed": again.failed,
-        "biases": again.biases,
-        "same_biases": again.same_biases,
+        "remade": [str(each) for each in again.remade],
+        **{key: value for each in again.remade for key, value in each.as_plain().items()},
     }
 
 
@@ -70,8 +68,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
     for why, times in found["failed"].items():
         text.append(f"the policy failed {times} times, where its fallback chose: {why}")
-    if made := found["biases"]:
-        text.append(f"the bias: {made} versions are made again from their scores, {found['same_biases']} as recorded")
+    text += found["remade"]
     for each in different[:SHOWN]:
         before, now = each["recorded"], each["chosen"]
         text.append(f"  start {each['start']:<5} {_words(before)} ({before['policy']}: {before['reason']})")
@@ -87,25 +84,28 @@ class _Replay:
     Attributes:
         names: of the scores that were recorded.
         failed: what the policy raised -> at how many decisions; its fallback made them.
-        biases, same_biases: versions of the bias that were made again, and those of them that are as recorded.
+        remade: what the modes of the run made, and makes again.
     """
 
-    def __init__(self, directory: RunDirectory, decider: Decider, bias: Opes | None) -> None:
-        self._directory, self._decider, self._bias = directory, decider, bias
+    def __init__(self, directory: RunDirectory, decider: Decider, own: Steering) -> None:
+        self._directory, self._decider = directory, decider
         self._state = State()
+        self.remade = [remaking for mode in self._state.modes if (remaking := mode.remaking(own))]
         self._boards: dict[int, Scoreboard] = {}
         self._scores: Scores | None = None
         self._seen = (-1, -1)
         self._round = deque[Choice]()  # of a policy of rounds: those that were not compared yet
         self._more = 0  # starts of the same act that follow
         self.names: set[str] = set()
-        self.decisions = self.kept = self.biases = self.same_biases = 0
+        self.decisions = self.kept = 0
         self.different: list[dict[str, Any]] = []
         self.failed = Counter[str]()
 
     def take(self, record: Record) -> None:
-        if isinstance(record, records.Biased) and self._bias:
-            self._make_again(record, self._bias)
+        for each in self.remade:
+            if isinstance(record, each.kind):
+                self._scores = self._scores or self._scored(self._state.scored_with, self._state.scored)
+                each.take(record, self._scores)
         if isinstance(record, records.Start) and record.again is None:
             self._decide(record)
         self._state.apply(record)
@@ -114,15 +114,6 @@ class _Replay:
                 self._scores = self._scored(record.model, record.frames)
             case records.Session() | records.Note(anew=True):  # scores were read back, and ranked anew
                 self._scores, self._seen = None, (-1, -1)
-
-    def _make_again(self, record: records.Biased, bias: Opes) -> None:
-        """Of the scores that the engine knew; an error is another version than was recorded."""
-        self.biases += 1
-        if self._scores is None:
-            self._scores = self._scored(self._state.scored_with, self._state.scored)
-        with contextlib.suppress(Exception):
-            made = bias.made(self._scores).to_bytes()
-            self.same_biases += hashlib.sha256(made).hexdigest() == record.sha256
 
     def _decide(self, record: records.Start) -> None:
         state = self._state

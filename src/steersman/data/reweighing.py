@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.data.history import History
 from steersman.data.segment_table import SegmentTable
+from steersman.journal.modes.biases import Biases, read
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores
@@ -29,7 +30,7 @@ def reweighted(history: History, scores: Scores) -> Reweighted:
 
     Raises: BadScores: no score is the coordinate of the bias, or the stored energy is not that of the bias.
     """
-    key = (scores.model, len(scores), len(history.state.sound_biases))
+    key = (scores.model, len(scores), len(history.state.mode(Biases).sound))
     if history not in _kept or _kept[history][0] != key:
         _kept[history] = key, _reweighted(history, scores)
     return _kept[history][1]
@@ -42,7 +43,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     at = np.flatnonzero(version)
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
-    biases = {int(k): history.directory.read_bias(int(k)) for k in np.unique(version[at])}
+    biases = {int(k): read(history.directory, int(k)) for k in np.unique(version[at])}
     z, wrong = _coordinate(scores, at, version[at], biases)
     kept = ~np.isin(made[at], made[at[wrong]])
     odd = int((~kept).sum())
@@ -62,11 +63,10 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
 
 def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:
     """(n,) int: the version of the bias of each frame; 0 where it is not along the coordinate of the scores' model."""
-    state = history.state
-    of_model = {each.bias for each in state.sound_biases if each.model == scores.model}
-    biased = np.array([k if k in of_model else 0 for k in [*state.biased, 0]])  # the last one is of those without
+    biases = history.state.mode(Biases)
     start = np.where(made >= 0, history.segments.start[made], -1) if len(history.segments) else made
-    return np.asarray(biased[np.where(start < len(state.biased), start, -1)])
+    version = biases.versions_of(start)
+    return np.where(np.isin(version, [each.bias for each in biases.sound if each.model == scores.model]), version, 0)
 
 
 def _coordinate(

@@ -12,6 +12,7 @@ from steersman.data.slot_time import gone_at
 from steersman.journal import published
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.frame_keys import frame_key, places
+from steersman.journal.given import Given
 from steersman.journal.segments import HOW
 from steersman.journal.state import State
 from steersman.store import Span
@@ -33,9 +34,7 @@ class SegmentTable:
         seed: (n,) int, of its random numbers; -1 where the record of its start is gone.
         how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
         model: (n,) int, version of the model that chose.
-        with_model: (n,) int, version of the model that the simulation got; 0: none.
-        bias: (n,) int, version of the bias that pushed it; 0: none.
-        share: (n,) float, of the energy of that bias; 1 unless its start had failed, 0 of a control.
+        given: (n,) each, what the simulation got of what was learned, by the fields of `Given`.
         began, ended: (n,) float, seconds since 1970; one that runs ends now, one that was lost with its walker.
         simulated: (n,) float, in the run's unit of time; of one that runs 0.
         lost: (n,) bool, that the record of where it began, or of what made that frame, is gone.
@@ -52,9 +51,7 @@ class SegmentTable:
     seed: np.ndarray
     how: np.ndarray
     model: np.ndarray
-    with_model: np.ndarray
-    bias: np.ndarray
-    share: np.ndarray
+    given: dict[str, np.ndarray]
     began: np.ndarray
     ended: np.ndarray
     simulated: np.ndarray
@@ -173,8 +170,9 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         start=own["start"], parent=parent, lost=lost, parent_row=parent_row,
         policy=names[np.where(known, chosen["policy"], -1)], seed=np.where(known, chosen["seed"], -1),
         how=np.array(HOW, dtype=object)[own["how"]],
-        **{name: np.where(known, chosen[name], 0) for name in ("model", "with_model", "bias")},
-        share=np.where(known, chosen["share"], 1.0), began=times["began"],
+        model=np.where(known, chosen["model"], 0),
+        given={name: np.where(known, chosen[name], none) for name, none in Given()._asdict().items()},
+        began=times["began"],
         ended=np.where(np.isnan(times["ended"]), gone[times["walker"]], times["ended"]),
         simulated=_simulated(state, times, own["how"] == HOW.index("lost")),
         first=own["first"], end=np.where(own["counts"], np.maximum(own["published"], own["first"]), own["first"]),

@@ -23,6 +23,7 @@ from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
+from steersman.journal.modes import Biases
 from steersman.journal.scoreboard import unscored
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
@@ -65,22 +66,19 @@ def segments(history: History) -> pandas.DataFrame:
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
         "policy": of.policy, "model": of.model, "seed": of.seed, "how": of.how,
         "began": _utc(of.began), "ended": _utc(of.ended),
-        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first, "with_model": of.with_model,
+        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first,
+        "with_model": of.given["with_model"],
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     found.loc[running, "ended"] = pandas.NaT
     if running.any() and not driven(history.directory.path):
         found.loc[running, "how"] = "unknown"  # until it is resumed
-    if history.state.biases:
-        found["bias"], found["share"] = of.bias, of.share
     sets = np.append(history.starts["set"], 0)[np.minimum(of.start, len(history.starts))]
     before = history.directory.settings().get("params") or {} if len(history.sets) > 1 else {}
     for name in dict.fromkeys(name for each in history.sets for name in each):
         found[f"set_{name}"] = [history.sets[i].get(name, before.get(name)) for i in sets]
-    if len(members := history.state.weights):  # of a weighted ensemble
-        at = np.where(of.start < len(members), of.start, -1)
-        found["weight"] = np.append(np.array(members), 0.0)[at]
-        found["round"] = np.append(np.array(history.state.rounds), 0)[at]
+    for mode in history.state.modes:
+        found = found.assign(**mode.of_segments(of.start, of.given))
     return _described(found, history, simulated=None)
 
 
@@ -152,7 +150,7 @@ def scores(history: History) -> pandas.DataFrame:
     wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
     at = places(frame_key(scored.walker, scored.row), wanted)
     found = found.assign(**{name: _along(column, at) for name, column in flat(scored)})
-    if history.state.biases and "weight" not in found:
+    if history.state.mode(Biases).versions and "weight" not in found:
         try:
             found["weight"] = reweighted(history, found).weight
         except Exception as error:  # whatever a damaged version makes its reader raise

@@ -13,6 +13,7 @@ from steersman.data import tables
 from steersman.data.errors import BadExpression
 from steersman.data.history import History
 from steersman.journal import published
+from steersman.journal.modes import Biases
 from steersman.steering.reweighting import Reweighted
 from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Window
@@ -39,7 +40,7 @@ class Unbiased:
     history: History
 
     def __post_init__(self) -> None:
-        if not self.history.state.biases:
+        if not self.history.state.mode(Biases).versions:
             raise BadRequest("this run has no bias; `steersman analyse RUN` makes a Markov state model of such a run")
 
     @cached_property

@@ -22,7 +22,7 @@ from steersman.journal.calls import RESULT, TASKS, Call
 from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.lock import driven
-from steersman.journal.records import Biased, Run, Start
+from steersman.journal.records import Run, Start
 from steersman.journal.run_directory import RunDirectory, check_readable, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
@@ -88,7 +88,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
         ),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
-        *(("bias", f"biases/{b.bias:05d}.npz", b.bias, _bias(directory, b)) for b in state.sound_biases),
+        *(check for mode in state.modes for check in mode.files(directory)),
     ]
     checks += [
         ("task", str(Path(TASKS, call.key, RESULT)), -1, _result(directory, call))
@@ -318,16 +318,5 @@ def _result(directory: RunDirectory, call: Call) -> Callable[[], Iterator[str]]:
             yield f"the result of {call} is missing"
         elif sha256(file) != call.sha256:
             yield f"the result of {call} was changed since it was made"
-
-    return look
-
-
-def _bias(directory: RunDirectory, bias: Biased) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        file = directory.bias(bias.bias)
-        if not file.is_file():
-            yield "it is missing"
-        elif sha256(file) != bias.sha256:
-            yield "it was changed since it was made"
 
     return look

@@ -11,6 +11,7 @@ import numpy as np
 from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.journal import decisions, records
+from steersman.journal.given import Given
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
@@ -51,7 +52,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "policy": start.policy,
         "reason": start.reason + (f"; {BLIND}" if history.state.blind and start.parent else ""),
         "draw": dict(start.draw),
-        **_given(start),
+        **start.given._asdict(),
         "attempt": start.attempt,
         "candidates": decision.candidates if decision else 0,
         "refused": [
@@ -99,21 +100,21 @@ def tree(history: History, name: str) -> dict[str, Any]:
     """
     directory, found = history.directory, history.segments
     segments: list[dict[str, Any]] = []
+    starts: list[records.Start] = []
     for at in reversed(found.lineage(found.find(name))):
         start = history.start(int(found.start[at]))
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
         known["start"] = _choice(history, start)
         known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
-        drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
-        changed = {"set": dict(start.set), "draw": drawn}
-        known |= changed | _given(start)
+        changed = {"set": dict(start.set), "draw": dict(start.draw) | start.member}
+        starts.append(start)
+        known |= changed | start.given._asdict()
         segments.append({"segment": found.name(at), "parent": _parent(history, start), **known})
     versions = sorted({each[name] for each in segments for name in ("model", "with_model")} - {0})
-    pushed = {each["bias"] for each in segments}
     return {
         "segments": segments,
         "models": [_card(directory, version) for version in versions],
-        "biases": {bias.bias: bias.sha256 for bias in history.state.biases if bias.bias in pushed},
+        **{key: value for mode in history.state.modes for key, value in mode.traced(starts).items()},
         "seed": history.state.run.seed,
         "workflow": sha256(directory.workflow),
         "params": directory.settings()["params"],
@@ -131,8 +132,8 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         how = " with its state," if each["exact"] else ""
         by = "" if each["policy"] == "prepared" else f"{how} by {each['policy']}"
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
-        given = f", given {words}" if (words := given_words(each)) else ""
-        text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{given}{changed}")
+        got = f", given {words}" if (words := str(given(each))) else ""
+        text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{got}{changed}")
     for model in found["models"]:
         facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
@@ -169,7 +170,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"  because        {found['reason']}",
         f"  drawn          {_assignments(found['draw'])}" if found["draw"] else "",
     ]
-    if words := given_words(found):
+    if words := str(given(found)):
         text.append(f"  given          {words}")
     if found["attempt"]:
         text.append(f"  attempt        {found['attempt'] + 1}: the same start failed before")
@@ -187,15 +188,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [line for line in text if line]
 
 
-def _given(start: records.Start) -> dict[str, Any]:
-    return {key: getattr(start, key) for key in ("with_model", "bias", "share")}
-
-
-def given_words(found: Mapping[str, Any]) -> str:
-    """What a simulation was given of what was learned, or ""."""
-    share = f" with {100 * found['share']:g} % of its energy" if found["share"] < 1 else ""
-    pushed = f"pushed by bias {found['bias']}{share}" if found["bias"] else "" if found["share"] else "a control"
-    return ", ".join(filter(None, (f"model {found['with_model']}" if found["with_model"] else "", pushed)))
+def given(found: Mapping[str, Any]) -> Given:
+    """What a segment got of what was learned, of what `why` returns."""
+    return Given(*(found[name] for name in Given._fields))
 
 
 def _card(directory: RunDirectory, version: int) -> dict[str, Any]:

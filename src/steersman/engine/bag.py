@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
-from steersman.engine.biaser import Biaser
 from steersman.journal.decisions import Decision, Refused, decoded, encode
+from steersman.journal.modes import Ensemble, HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, of_rounds, unscored
@@ -38,7 +38,7 @@ class Bag:
         seed: the run's; the n-th start's seed and choice depend on it and n alone, so that a resumed run agrees.
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
-        biaser: sees to walkers that are lost under a bias.
+        amend: gives another start in place of one that was chosen, by the newest scores.
         lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
         clock: seconds, monotonic.
     """
@@ -53,13 +53,13 @@ class Bag:
         seed: int,
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
-        biaser: Biaser | None = None,
+        amend: Callable[[Start, Scores, np.random.Generator], Start] | None = None,
         lost_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
-        self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
+        self._seed, self._rounds, self._held_out, self._amend = seed, rounds, held_out, amend
         self._lost_s, self._clock, self._looked = lost_s, clock, clock()
         self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
         self.hopeless = ""  # why no further start can be chosen
@@ -149,13 +149,10 @@ class Bag:
         if self._rounds:
             self._decider.forget()
         chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
-        if self._biaser is not None:
-            chosen = [(self._unless_lost(start, newest()), choice) for start, choice in chosen]
+        if amend := self._amend:
+            rng = functools.partial(decision_rng, self._seed)
+            chosen = [(amend(start, newest(), rng(start.start)), choice) for start, choice in chosen]
         self._offer(scores, chosen)
-
-    def _unless_lost(self, start: Start, scores: Scores) -> Start:
-        assert self._biaser is not None
-        return self._biaser.unless_lost(start, scores, decision_rng(self._seed, start.start))
 
     def _fill_round(self, scores: Scores, slots: int) -> None:
         """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""
@@ -168,7 +165,7 @@ class Bag:
         except Exception as error:  # no fallback keeps the weights
             self.hopeless = f"no further round can be chosen: {told(error)}"
             return
-        this = state.rounds[-1] + 1 if state.rounds else 1
+        this = state.mode(Ensemble).newest + 1
         self._offer(scores, [
             (replace(self._begin(scores, number + i, i % slots, choice), round=this), choice)
             for i, choice in enumerate(choices)
@@ -205,21 +202,15 @@ class Bag:
         record = failed.record
         tried, walkers = record.attempt + 1, tuple(sorted({*record.failed_on, failed.walker}))
         if tried <= retries or len(walkers) < WALKERS:
-            self._again(self._softer(replace(record, attempt=tried, failed_on=walkers)), number)
+            again = replace(record, attempt=tried, failed_on=walkers)
+            for mode in self._recorder.state.modes:
+                again, note = mode.softer(again)
+                if note:
+                    self._recorder.note(note)
+            self._again(again, number)
             return
         cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
         self._blame(number, record, cause)
-
-    def _softer(self, record: Start) -> Start:
-        """The same with half the bias, if one pushed it: what it was pushed into may be why it failed."""
-        if not record.bias:
-            return record
-        share = record.share / 2
-        self._recorder.note(
-            f"start {record.start} failed under bias {record.bias}: it is tried again with {100 * share:g} % of its "
-            f"energy; {self._recorder.state.last_cause}"
-        )
-        return replace(record, share=share)
 
     def _deaths(self, record: Start, losses: int) -> int:
         """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
@@ -228,23 +219,17 @@ class Bag:
 
     def _again(self, record: Start, number: int) -> None:
         """Offer a start once more, as a new one that repeats start `number`."""
-        fresh, settings = self._recorder.state.next_start, self._recorder.state.settings
-        seed = start_seed(self._seed, fresh)
-        learned = self._learned(pushed=record.share > 0)
-        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **learned)
-        self._put(self._recorder.record(again))
-
-    def _learned(self, *, pushed: bool) -> dict[str, Any]:
-        """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
-        bias = state.bias if pushed else None
-        return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
+        fresh, learned = state.next_start, state.learned(record)
+        again = replace(record, start=fresh, again=number, seed=start_seed(self._seed, fresh), pin="", **learned)
+        again = replace(again, set=dict(state.settings))
+        self._put(self._recorder.record(again))
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
         assert segment.end is not None
         rows = segment.end - segment.first
-        if not rows or record.draw or record.round:  # a member counts as a whole, so it is run from its beginning
+        if not rows or record.is_member:
             self._again(record, number)
             return
         if not (broken.exact or self._recorder.state.any_frame):
@@ -285,8 +270,8 @@ class Bag:
                 pass
 
     def _renew(self) -> None:
-        """Starts that wait run with the parameters that people have set since they were chosen, and with no model and
-        no bias that was set aside."""
+        """Starts that wait run with the parameters that people have set since they were chosen, and with nothing that
+        was set aside."""
         state, settings = self._recorder.state, self._recorder.state.settings
         for number, start in list(state.starts.items()) if settings or state.unsound else []:
             old = start.record
@@ -312,7 +297,7 @@ class Bag:
             choice = Choice(None, f"pinned by {pin.who}", "pin")
             exact = pin.frame is not None and state.exact and state.can_begin_at(pin.frame)
             return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id, exact=exact), choice
-        drawn = state.held_out_draws + number - state.next_start - len(state.pins)
+        drawn = state.mode(HeldOut).draws + number - state.next_start - len(state.pins)
         if drawn < len(self._held_out):
             reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before steering begins"
             candidate = Candidate(NEW, HELD_OUT, 0.0, reason, draw=self._held_out[drawn])
@@ -324,23 +309,16 @@ class Bag:
 
     def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
-        parent = None if chosen is None else _frame(scores, chosen.index)
-        pushed = not self._is_control(number, parent)
-        return Start(
-            start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(self._recorder.state.settings),
-            parent=parent, policy=choice.policy, reason=choice.reason,
+        state = self._recorder.state
+        start = Start(
+            start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.settings),
+            parent=None if chosen is None else _frame(scores, chosen.index), policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
-            weight=chosen.weight if chosen else 0.0, share=float(pushed), **self._learned(pushed=pushed),
+            weight=chosen.weight if chosen else 0.0,
         )  # fmt: skip
-
-    def _is_control(self, number: int, parent: FrameId | None) -> bool:
-        """Whether no bias pushes this start, nor any that go on from it."""
-        state = self._recorder.state
-        if parent is None:
-            controls = self._steering.bias.controls if self._steering.bias else 0
-            return number < min(controls, state.slots - 1)
-        return bool(state.controls) and state.walkers[parent.walker].segments[parent.segment].start in state.controls
+        start = replace(start, share=min(mode.first_share(start, self._steering) for mode in state.modes))
+        return replace(start, **state.learned(start))
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 from msgspec.structs import replace
 
+from steersman.journal.modes import biases
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Biased, FrameId, Start
 from steersman.journal.run_directory import RunDirectory
@@ -27,13 +28,17 @@ class Biaser:
         self._failed_at: Scores | None = None
         self._newest: tuple[int, Bias] | None = None  # the version that was used last
 
+    @property
+    def _versions(self) -> biases.Biases:
+        return self._recorder.state.mode(biases.Biases)
+
     def advance(self, scores: Scores) -> None:
         """Make a version if one is due; where that fails, the one before stays in force."""
-        newest = self._recorder.state.bias
+        newest = self._versions.newest
         known = (newest.model, newest.frames) if newest else (-1, 0)
         if scores is self._failed_at or not self._bias.due(scores, *known):
             return
-        version = self._recorder.state.next_bias
+        version = self._versions.next_version
         try:
             made = self._bias.made(scores)
         except Exception as error:  # scores may be anything; the run goes on and says so
@@ -41,7 +46,7 @@ class Biaser:
             self._recorder.fails_here("bias", error)
             return
         self._newest, data = (version, made), made.to_bytes()
-        file = self._directory.bias(version)
+        file = biases.file_of(self._directory, version)
         file.parent.mkdir(exist_ok=True)
         replace_file(file, data)
         self._recorder.record(Biased(
@@ -52,7 +57,7 @@ class Biaser:
 
     def unless_lost(self, start: Start, scores: Scores, rng: np.random.Generator) -> Start:
         """The start, or where its walker is lost one from a heavy frame in its place; as far as there are scores."""
-        newest, lost = self._recorder.state.bias, self._bias.lost
+        newest, lost = self._versions.newest, self._bias.lost
         if lost is None or newest is None or newest.model != scores.model or self._bias.lacks(scores.values):
             return start
         if not (start.exact and start.parent and start.share):
@@ -79,10 +84,10 @@ class Biaser:
                 break
             if len(rows := np.flatnonzero((scores.walker == segment[0]) & (scores.segment == segment[1]))):
                 return rows
-            segment = self._recorder.state.before(segment)
+            segment = self._versions.before(segment)
         return np.empty(0, int)
 
     def _read(self, record: Biased) -> Bias:
         if self._newest is None or self._newest[0] != record.bias:
-            self._newest = record.bias, self._directory.read_bias(record.bias)
+            self._newest = record.bias, biases.read(self._directory, record.bias)
         return self._newest[1]

@@ -20,7 +20,6 @@ import steersman
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending
 from steersman.engine.bag import Bag
-from steersman.engine.biaser import Biaser
 from steersman.engine.crew import Crew
 from steersman.engine.driven import Driven
 from steersman.engine.errors import ExecutorLost
@@ -39,6 +38,7 @@ from steersman.journal.recorder import see
 from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.stages import loading
 from steersman.stages.modules import explained
+from steersman.steering.decide import STAGES
 from steersman.store import MOVE_EVERY_S
 from steersman.system.calls import called
 from steersman.system.errors import told
@@ -78,11 +78,11 @@ class Driver:
         self._ends: End | None = None  # once the loop is over
         self._inbox = Inbox(space, run.recorder, clock)
         self._people = People(self._inbox, space, run.recorder, self._check, run.workflow.steering, self._too_late)
-        bias = run.workflow.steering.bias
-        self._biaser = Biaser(run.directory, bias, run.recorder) if bias else None
+        self._learning = Learning(run, jobs, clock)
+        self._scorer = self._learning.scorer
         self._bag = Bag(
             run.recorder, space, run.workflow.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=run.workflow.held_out_draws(run.params), biaser=self._biaser, lost_s=2 * run.site.lease,
+            held_out=run.workflow.held_out_draws(run.params), amend=self._learning.amend, lost_s=2 * run.site.lease,
             clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if run.site.simulation.scratch else 0.0  # frames are heard of so much later
@@ -90,8 +90,6 @@ class Driver:
             run.directory, run.slots, run.recorder, jobs, self._bag, space, hang_s=run.simulation.hang_s + late_s,
             starts_s=run.site.starts_s, keep=not run.rounds, own_disks=bool(run.site.simulation.scratch), clock=clock,
         )  # fmt: skip
-        self._learning = Learning(run, jobs, clock)
-        self._scorer = self._learning.scorer
         self._merger = Merger(run.directory.frames, run.recorder, clock=clock)
         self._oddities = Oddities(run.directory.frames, run.recorder, draws=run.workflow.steering.policy.draws)
 
@@ -156,8 +154,7 @@ class Driver:
         self._foretell()
         if (self._run.rounds and self._learning.busy) or self._run.state.paused:
             return
-        if self._biaser is not None:
-            self._biaser.advance(self._scorer.scores())
+        self._learning.follow()
         if self._end() is None:
             room = lambda: ending.room(self._run.state, self._rule)  # noqa: E731 (asked when a slot wants a start)
             self._bag.fill(self._scorer.scores, self._run.slots, room, self._scorer.names)
@@ -373,5 +370,5 @@ class Driver:
 
     @property
     def _bounds(self) -> dict[str, int]:
-        stages = (*ending.STAGES, *(f"metric {name}" for name in self._rule.needs))
+        stages = (*STAGES, *(f"metric {name}" for name in self._rule.needs))
         return dict.fromkeys(stages, self._run.workflow.most_failures)

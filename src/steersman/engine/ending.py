@@ -9,6 +9,7 @@ from pathlib import Path
 from steersman.journal.records import End
 from steersman.journal.state import State
 from steersman.steering import StopRule
+from steersman.steering.decide import STAGES
 from steersman.system.calls import called
 from steersman.system.errors import place, told
 
@@ -18,7 +19,6 @@ UNTRIED = 30  # times as many until every slot and node has ended one, for a bro
 HALF = 0.5  # of a budget
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
-STAGES = ("train", "score", "steer", "bias")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:

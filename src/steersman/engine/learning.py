@@ -1,4 +1,4 @@
-"""Frames -> models -> scores: training and scoring, which take turns where they have one worker between them."""
+"""Frames -> models -> scores -> a bias: what a run learns, with one worker for training and scoring or with several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
+from steersman.engine.biaser import Biaser
 from steersman.engine.driven import Driven
 from steersman.engine.jobs import Jobs
 from steersman.engine.scorer import Scorer
@@ -32,6 +33,9 @@ class Learning:
         self._turns = run.rounds or run.site.takes_turns
         self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock) if stage else None
         self.scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock)
+        bias = run.workflow.steering.bias
+        self._biaser = Biaser(run.directory, bias, run.recorder) if bias else None
+        self.amend = self._biaser.unless_lost if self._biaser else None  # a start, by what was learned
         self._patience_s = PATIENCE_S
 
     @property
@@ -56,6 +60,11 @@ class Learning:
             self.scorer.begin(at_once=self._rounds or math.isfinite(left_s))
         self._note_waiting()
         return fresh
+
+    def follow(self) -> None:
+        """Make what follows from the newest scores."""
+        if self._biaser:
+            self._biaser.advance(self.scorer.scores())
 
     def _note_waiting(self) -> None:
         state = self._recorder.state

@@ -199,10 +199,8 @@ class People:
         return segment.name
 
     def _frame(self, frame: str) -> FrameId:
-        if self._steering.policy.rounds:
-            raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
-        if self._steering.bias:
-            raise BadRequest("this run has a bias, and a pinned start would break the weights of its frames")
+        if why := self._steering.no_pins:
+            raise BadRequest(why)
         named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
         row = segment.first + named.frame if named else -1
         end = self._state.walkers[segment.walker].rows_end(segment)

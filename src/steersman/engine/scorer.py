@@ -22,7 +22,6 @@ from steersman.stages.score_names import lacking
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores, NoAnswerYet
-from steersman.steering.opes import GROWTH
 from steersman.store import Span, StoreError
 from steersman.system.errors import told
 from steersman.worker import tasks
@@ -68,7 +67,7 @@ class Scorer:
         self._in_driver = any(executor.in_driver for executor in site.executors.values())
         steering = workflow.steering
         self._pause_s = 0.0 if steering.policy.needs or steering.prune else PAUSE_S
-        self._growth, self._due = GROWTH if steering.bias else math.inf, -math.inf
+        self._growth, self._due = steering.growth, -math.inf
         self._early = workflow.scoring is not None and workflow.scoring.early
         self.hopeless = ""
         self._batch: _Batch | None = None

@@ -11,6 +11,7 @@ from typing import Any
 from steersman.engine.jobs import Jobs
 from steersman.engine.work import Work
 from steersman.journal import published
+from steersman.journal.modes import HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Trained, Training
 from steersman.journal.run_directory import RunDirectory
@@ -75,7 +76,7 @@ class Trainer:
             return math.isinf(left_s)
         if not rule.due(state.frames, state.trained_at):
             return False
-        if state.trained_at is not None or not state.held_out:
+        if state.trained_at is not None or not state.mode(HeldOut).draws:
             return True
         trainable = sum(span.rows for span in published.spans(state, held_out=False))
         return rule.due(trainable, None)  # draws that are held out come before what a model is trained on

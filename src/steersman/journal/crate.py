@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steersman.journal.run_directory import UNKNOWN, RunDirectory
+from steersman.journal.run_directory import BIASES, UNKNOWN, RunDirectory
 from steersman.journal.state import State
 from steersman.system.files import replace_file
 
@@ -24,7 +24,7 @@ RESULTS = (
     ("topology.pdb", "chemical/x-pdb", "atoms and bonds of the frames, and the prepared start"),
     ("scores.zarr", "", "scores of the frames, a Zarr group for each model"),
     ("models", "", "weights and cards of the models"),
-    ("biases", "", "versions of the bias that pushed the simulations"),
+    (BIASES, "", "versions of the bias that pushed the simulations"),
     ("journal.jsonl", "application/jsonl", "everything that happened, record after record"),
     ("decisions.jsonl", "application/jsonl", "every choice of a start with the alternatives"),
     ("report.html", "text/html", "report of the run"),

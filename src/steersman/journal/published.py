@@ -7,13 +7,12 @@ from itertools import chain
 
 import numpy as np
 
+from steersman.journal.modes import HeldOut
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import Span
 from steersman.store.names import walker_name
-
-HELD_OUT = 10  # every tenth start is held out of training, where none was drawn for that
 
 
 def segments(state: State) -> dict[str, np.ndarray]:
@@ -57,20 +56,13 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
     made = segments(state)
     order = in_order(made)
     if held_out is not None:
-        order = order[is_held_out(state, made["start"][order]) == held_out]
+        order = order[state.mode(HeldOut).has(made["start"][order]) == held_out]
     walker, first, end = (made[name][order] for name in ("walker", "first", "published"))
     if most is not None:
         newer = np.cumsum((end - first)[::-1])[::-1] - (end - first)
         first = np.maximum(first, end - (most - newer))
         walker, first, end = (column[newer < most] for column in (walker, first, end))
     return [Span(walker_name(w), a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
-
-
-def is_held_out(state: State, starts: np.ndarray) -> np.ndarray:
-    """(n,) bool: which starts are held out of training: those that were drawn for it, or every tenth."""
-    if state.held_out:
-        return np.isin(starts, np.fromiter(state.held_out, np.int64))
-    return np.asarray(starts % HELD_OUT == HELD_OUT - 1)
 
 
 def spans_after(state: State, done: Mapping[str, int]) -> list[Span]:

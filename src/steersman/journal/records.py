@@ -16,11 +16,13 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, ValidationError, convert, to_builtins
 
+from steersman.journal.given import Given
 from steersman.journal.record import Amount, Name, Number, Text
 from steersman.journal.record import FrameId as FrameId
 from steersman.journal.record import Record as Record
 from steersman.system.errors import EngineError
 
+VERSIONED = ("model", "bias")  # what is learned in versions, each with files of its own
 UNKNOWN = "unknown"  # in place of the policy of a start whose record was lost
 
 # The run
@@ -160,6 +162,11 @@ class Damaged(Record, tag="damaged", frozen=True):
     file: str = ""
     sha256: str = ""
 
+    @property
+    def versions(self) -> set[tuple[str, int]]:
+        """Of what was learned: those that were set aside."""
+        return {(what, n) for what in VERSIONED if (n := getattr(self, what)) is not None}
+
 
 # Starts and segments
 
@@ -189,6 +196,25 @@ class Start(Record, tag="start", frozen=True):
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
     share: Amount = 1.0  # of its energy: half of it each time that the start failed; 0 of a control, never pushed
+
+    @property
+    def given(self) -> Given:
+        return Given(self.with_model, self.bias, self.share)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it counts as a whole, so that one that is lost is run from its beginning."""
+        return bool(self.draw or self.round)
+
+    @property
+    def member(self) -> dict[str, float]:
+        """Of a member of an ensemble: its weight and its round."""
+        return {"weight": self.weight, "round": self.round} if self.round else {}
+
+    @property
+    def not_from_frames(self) -> bool:
+        """Whether it stands for more than its frame, so that nothing but its record says what it was."""
+        return bool(self.round or self.held_out)
 
     def __str__(self) -> str:
         """Its number, and below it a line for each field that says something."""

@@ -28,7 +28,6 @@ import yaml
 from steersman.journal.calls import TASKS
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged, RunIsGone
 from steersman.journal.file import Place, follow
-from steersman.steering import Bias
 from steersman.store import Frames, make_root
 from steersman.system import plain
 from steersman.system import reading as reading_of
@@ -38,6 +37,8 @@ from steersman.system.files import replace_file
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
 UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
+BIASES = "biases"
+LEARNED = ("models", BIASES)  # folders of what is learned
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 OTHER = "give another --run-dir"
 EXISTS = f"this run directory exists; look with `steersman status`, go on with `steersman resume`, or {OTHER}"
@@ -83,12 +84,6 @@ class RunDirectory:
     def task(self, call: str) -> Path:
         """The folder of a call."""
         return self.path / TASKS / call
-
-    def bias(self, version: int) -> Path:
-        return self.path / "biases" / f"{version:05d}.npz"
-
-    def read_bias(self, version: int) -> Bias:
-        return Bias.from_bytes(self.bias(version).read_bytes())
 
     def traceback(self, stage: str, version: int | None = None) -> Path:
         """Of a stage that failed; a training and a scoring are of a model's version."""

@@ -193,24 +193,15 @@ def _scores(
     can_end = _can_end(state, made) & made["settled"]
     ends = known & (row == made["end"][at] - 1) & can_end[at] if len(kept) else known
     counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
-    start_of = np.where(known, made["start"][at], 0) if len(kept) else np.zeros(len(row), np.int64)
+    start_of = np.where(known, made["start"][at], -1) if len(kept) else np.full(len(row), -1)
     keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     if state.run.rounds and (np.diff(start_of) < 0).any():
         keep = np.lexsort((row, start_of))
         keep = keep[counts[keep]]
     columns = {name: value[keep] for name, value in values.items()}
-    held_out = (known & published.is_held_out(state, start_of))[keep]
     members: dict[str, np.ndarray] = {}
-    if state.biased and len(kept):
-        bias = np.array(state.biased)[np.where(known & (start_of < len(state.biased)), start_of, -1)]
-        bias[~known | (start_of >= len(state.biased))] = 0
-        model_of = np.zeros(state.next_bias, np.int32)  # of each version
-        model_of[[each.bias for each in state.biases]] = [each.model for each in state.biases]
-        members["biased_by"] = model_of[bias][keep]
-    if state.rounds and len(kept):
-        start = np.where(known & (made["start"][at] < len(state.rounds)), made["start"][at], -1)[keep]
-        for name, column in (("weight", state.weights), ("round", state.rounds)):
-            members[name] = np.append(np.array(column), 0)[start]  # the last one is of those that are none
+    for mode in state.modes:
+        members |= mode.columns(start_of[keep])
     return Scores(
         walker[keep],
         row[keep].astype(np.int32),
@@ -219,7 +210,6 @@ def _scores(
         ends[keep],
         columns,
         model,
-        held_out=held_out,
         exact=state.exact,
         **members,
     )

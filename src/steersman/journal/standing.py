@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from steersman.journal import records
 from steersman.journal.backlog import Backlog
 from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
-from steersman.journal.frame_keys import WALKER
+from steersman.journal.modes import MODES, Mode
 from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
@@ -20,6 +20,7 @@ from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding,
 from steersman.steering import SECONDS, Progress
 from steersman.store.names import FrameName, SegmentName
 
+M = TypeVar("M", bound=Mode)
 REMEMBERED = 8  # newest decisions and notes that displays show
 
 
@@ -44,9 +45,6 @@ class Standing:
         self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
         self.reads: bool | None = None  # whether a segment without a state looks at its frame, as far as it was seen
         self.leaves_state = False  # whether a segment left one
-        self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
-        self.held_out: set[int] = set()  # starts that were drawn to be held out
-        self.held_out_draws = 0  # of them; one that is run again is one draw
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.killed = 0  # walkers that died of what they ran, it may be
         self.blamed: set[tuple[int, int]] = set()
@@ -55,15 +53,7 @@ class Standing:
         self.scored_with = 0
         self.scoring_s = 0.0
         self.backlog = Backlog()
-        self.biases: list[records.Biased] = []
-        self.next_bias = 1  # a version that none had, also where the record of one was lost
-        self.biased = array("q")  # version of the bias of each start; empty of a run that has none
-        self.parents = array(
-            "q"
-        )  # frame_key of the walker and the segment that each of these starts goes on from, or -1
-        self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
-        self.controls: set[int] = set()  # starts that are never pushed, to compare with
-        self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
+        self.unsound = set[tuple[str, int]]()  # versions of what was learned that were set aside: ("model", 3)
         self.metrics: dict[str, list[float]] = {}
         self.valueless = set[str]()  # metrics that have no value now; they may have had one
         self.measured_at: dict[str, list[int]] = {}  # of each of their values: how many frames had scores
@@ -89,6 +79,7 @@ class Standing:
         self.finish = ""  # who wants the run to finish
         self.end: records.End | None = None
         self.now = 0.0
+        self._modes = {kind: kind(self) for kind in MODES}
         self._sums: dict[str, float] = {}  # over all walkers, since the last record: a step asks for them several times
 
     @property
@@ -137,25 +128,31 @@ class Standing:
         return max((model.version for model in self.models if model.accepted), default=0)
 
     @property
-    def bias(self) -> records.Biased | None:
-        """The newest version of the bias that is whole and whose model is still used."""
-        usable = {0, *(model.version for model in self.models if model.accepted)}
-        return next((bias for bias in reversed(self.sound_biases) if bias.model in usable), None)
+    def usable_models(self) -> set[int]:
+        """Versions that are accepted, and 0, that of none."""
+        return {0, *(model.version for model in self.models if model.accepted)}
 
-    def before(self, segment: tuple[int, int]) -> tuple[int, int] | None:
-        """Walker and number of the segment that one goes on from; None where none did, or it had no bias."""
-        start = self.walkers[segment[0]].segments[segment[1]].start
-        key = self.parents[start] if start < len(self.parents) else -1
-        return None if key < 0 else divmod(key, int(WALKER))
+    def mode(self, kind: type[M]) -> M:
+        """What one way of running adds, for those who know which they ask."""
+        mode = self._modes[kind]
+        assert isinstance(mode, kind)
+        return mode
 
     @property
-    def sound_biases(self) -> list[records.Biased]:
-        """All versions but those that were set aside."""
-        return [bias for bias in self.biases if ("bias", bias.bias) not in self.unsound]
+    def modes(self) -> Iterable[Mode]:
+        """What each way of running adds."""
+        return self._modes.values()
 
     def is_sound(self, start: records.Start) -> bool:
-        """Whether neither the model nor the bias that a start is given was set aside."""
-        return self.unsound.isdisjoint({("model", start.with_model), ("bias", start.bias)})
+        """Whether nothing that a start is given was set aside."""
+        return self.unsound.isdisjoint(start.given.versions)
+
+    def learned(self, start: records.Start) -> dict[str, int]:
+        """Fields of `Start`: what a start gets of what was learned, which is the newest."""
+        fields = {"with_model": self.model}
+        for mode in self.modes:
+            fields |= mode.learned(start)
+        return fields
 
     @property
     def training(self) -> ModelVersion | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.journal import records
 from steersman.journal.calls import TASKS, Call
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import UNKNOWN, BadRecord, Record
+from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -30,8 +30,11 @@ class State(Standing):
 
     def __init__(self, story: Iterable[Record] = ()) -> None:
         super().__init__()
-        self._apply: dict[type[Record], Callable[[Any], None]] = {
-            kind: getattr(self, f"_on_{name}") for name, kind in records.KINDS.items()
+        self._apply: dict[type[Record], Callable[[Any], None]] = {}
+        for mode in self.modes:
+            self._apply |= mode.takes
+        self._apply |= {
+            kind: getattr(self, f"_on_{name}") for name, kind in records.KINDS.items() if kind not in self._apply
         }
         for record in story:
             self.apply(record)
@@ -133,22 +136,8 @@ class State(Standing):
         self.next_start = max(self.next_start, record.start + 1)
         if record.again is None:
             self.chosen[record.policy] += 1
-        if record.round:
-            self._weigh(record)
-        if record.bias:
-            self.biased.extend([0] * (record.start + 1 - len(self.biased)))
-            self.biased[record.start] = record.bias
-            self.next_bias = max(self.next_bias, record.bias + 1)
-            self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
-            if record.parent:
-                self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
-        if not record.share:
-            self.controls.add(record.start)
-        if self.biases and (record.share < 1 or record.policy == UNKNOWN):
-            self.unversioned.add(record.start)
-        if record.held_out:
-            self.held_out.add(record.start)
-            self.held_out_draws += record.again is None
+        for mode in self.modes:
+            mode.chosen(record)
         if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
         if record.instead and record.again is None:
@@ -156,15 +145,6 @@ class State(Standing):
         if record.pin:
             self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)
-
-    def _weigh(self, record: records.Start) -> None:
-        """A member of a weighted ensemble; of several runs of one start the newest has its weight."""
-        missing = record.start + 1 - len(self.weights)
-        self.weights.extend([0.0] * missing)
-        self.rounds.extend([0] * missing)
-        self.weights[record.start], self.rounds[record.start] = record.weight, record.round
-        if record.again is not None:
-            self.weights[record.again] = self.rounds[record.again] = 0
 
     def _on_began(self, record: records.Began) -> None:
         walker = self.walkers[record.walker]
@@ -246,7 +226,7 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
-        self.unsound |= {(what, n) for what, n in (("model", record.model), ("bias", record.bias)) if n is not None}
+        self.unsound |= record.versions
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:
@@ -298,10 +278,6 @@ class State(Standing):
         self.scored, self.scored_with = record.frames, record.model
         self.scoring_s += record.took_s
         self.backlog.score(record.frames, of=self.frames)
-
-    def _on_bias(self, record: records.Biased) -> None:
-        self.biases.append(record)
-        self.next_bias = max(self.next_bias, record.bias + 1)
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():

@@ -14,13 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from steersman.journal.run_directory import LEARNED
 from steersman.remote.wire import MOST_BYTES
 
 GROWING = ("journal.jsonl", "decisions.jsonl")  # in the order they are read: a decision is written before its start
 PRIVATE = ("bus", "driver.json", ".lock", "aside")  # the bus's password, and what is of this machine alone
 GROUPS = {
     "figures": ("report.html", "figures", "analysis"),
-    "models": ("models", "biases"),
+    "models": LEARNED,
     "frames": ("frames.zarr", "scores.zarr"),
 }
 REST = ("parsl", "checkpoints", "prepared.pkl", "manifest.sha256")  # in `all` alone

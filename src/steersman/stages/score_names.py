@@ -18,11 +18,11 @@ OTHERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # wh
 
 def lacking(workflow: Workflow, there: Collection[str]) -> str:
     """Which score steering or the gate of models asks for that is not among these, or which cannot be one, or ""."""
-    taken = {*TAKEN, "weight"} if workflow.steering.bias else {*TAKEN}  # of what a bias pushed
+    taken = {*TAKEN, *workflow.steering.adds}
     if odd := sorted(taken.intersection(there)):
         return f"score {odd[0]!r}: {NAME_TAKEN}"
     steering, training, known = workflow.steering, workflow.training, ", ".join(sorted(there)) or "none"
-    if steering.bias and (problem := steering.bias.lacks(there)):
+    if problem := steering.lacks(there):
         return f"{problem}; it returns: {known}"
     needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
     gate = training.gate if training else Train.gate

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from steersman.steering.draws import HELD_OUT
-from steersman.steering.opes import Opes
+from steersman.steering.opes import GROWTH, Opes
 from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
@@ -35,6 +35,7 @@ CHOSE_NONE = (
 )
 PUSHED_NONE = "no segment was pushed: the budget was spent before there was a bias; try a larger budget or --rounds"
 PRUNES_NONE = "the prune rule ends nothing: in rounds, frames are scored when their segments have ended"
+STAGES = ("train", "score", "steer", "bias")  # that steering needs
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 
@@ -99,6 +100,44 @@ class Steering:
         return tuple(
             chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each is not None)
         )
+
+    @property
+    def growth(self) -> float:
+        """Scores are wanted at once when there are so many times the frames; infinity: nobody wants them then."""
+        return GROWTH if self.bias else math.inf
+
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """Columns of `run.scores` that come of how it steers, so that no score can have their names."""
+        return ("weight",) if self.bias else ()
+
+    @property
+    def no_pins(self) -> str:
+        """Why no frame can be pinned, or ""."""
+        if self.policy.rounds:
+            return "this run is a weighted ensemble, and a pinned start would have no weight"
+        return "this run has a bias, and a pinned start would break the weights of its frames" if self.bias else ""
+
+    @property
+    def continues(self) -> bool:
+        """Whether each segment is continued to its end, whatever a policy would choose."""
+        return self.bias is not None
+
+    def lacks(self, names: Collection[str]) -> str:
+        """What to do about the first score that a bias needs and that is not among these, or ""."""
+        return self.bias.lacks(names) if self.bias else ""
+
+    def unused(self, chosen: Mapping[str, int], *, weighs: bool, rounds: bool) -> str:
+        """Why it changed nothing, of a run whose budget is spent, or "".
+
+        Args:
+            chosen: how many starts each policy chose.
+            weighs: frames count by weights, as those of a bias do.
+            rounds: of a run in rounds, which is not told to try them.
+        """
+        sees = self.policy.needs or self.policy.draws
+        why = PUSHED_NONE if self.bias and not weighs else CHOSE_NONE if sees and not self.own(chosen) else ""
+        return why.removesuffix(" or --rounds") if rounds else why
 
     def deciding(self, known: Collection[str]) -> Policy:
         """Which policy chooses, when all goes well. Args: known: names of the scores that there are."""

@@ -24,6 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
+from steersman.journal.given import Given
+from steersman.journal.modes import biases
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.kinds import Train
@@ -90,9 +92,12 @@ def _model(run: str, version: int) -> Any:
 @functools.lru_cache(maxsize=2)
 def _bias(run: str, version: int, share: float) -> Bias | None:
     """One object for all segments of a process that have it, so that apps set their tables once."""
-    if not version:
-        return None
-    return RunDirectory(Path(run)).read_bias(version).softer(share)
+    return biases.read(RunDirectory(Path(run)), version).softer(share) if version else None
+
+
+def _learned(run: str, given: Given) -> dict[str, Any]:
+    """What `Start` has of what was learned."""
+    return {"bias": _bias(run, given.bias, given.share), "load": functools.partial(_model, run, given.with_model)}
 
 
 @functools.lru_cache(maxsize=1)
@@ -184,8 +189,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         lease_s=site.lease,
         watchdog=Watchdog(workflow.simulation.hang_s),
         with_settings=functools.partial(loading.changed, workflow),
-        model=functools.partial(_model, run),
-        bias=functools.partial(_bias, run),
+        learned=functools.partial(_learned, run),
     )
     with walker.watchdog:
         left = walker.run()

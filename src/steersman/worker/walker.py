@@ -12,13 +12,13 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
+from steersman.journal.given import Given
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
@@ -87,8 +87,7 @@ class Walker:
         lease_s: how long a start is its own without a sign of life.
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
-        model: version -> what simulate gets as `start.model`; None of version 0.
-        bias: (version, share of its energy) -> what it gets as `start.bias`; None of version 0.
+        learned: gives what `Start` has of what was learned, by what its start is given.
     """
 
     number: int
@@ -109,8 +108,7 @@ class Walker:
     lease_s: float = LEASE_S
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
-    model: Callable[[int], Any] = lambda version: None
-    bias: Callable[[int, float], Any] = lambda version, share: None
+    learned: Callable[[Given], dict[str, Any]] = lambda given: {}
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
@@ -282,7 +280,7 @@ class Walker:
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
-        learned = {"bias": self.bias(order.bias, order.share), "load": partial(self.model, order.with_model)}
+        learned = self.learned(order.given)
         if order.parent is None:
             return Start(self.prepared, self._watched(NoFrame()), draw=draw, **learned)
         walker, row, segment = order.parent

@@ -85,8 +85,8 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     """
     names = vars(sys.modules[MODULE])
     draws = workflow.held_out_function or workflow.steering.policy.draws
-    pushes = workflow.steering.bias and not policies
-    base = [PLAIN] if draws or pushes else [PLAIN, RANDOM]
+    continues = workflow.steering.continues and not policies
+    base = [PLAIN] if draws or continues else [PLAIN, RANDOM]
     own = [] if workflow.steering == parse(PLAIN, names) else [OWN]
     texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or own)]))
     found = []

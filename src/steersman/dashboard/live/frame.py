@@ -56,7 +56,7 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
     ]
     return {
         **(found := reasons.why(watched.history, name)),
-        "given": reasons.given_words(found),
+        "given": str(reasons.given(found)),
         "name": str(table.frame(at, row)),
         "walker": walker,
         "row": row,

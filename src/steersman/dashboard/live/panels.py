@@ -22,6 +22,7 @@ from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
 from steersman.data.stored import variables
+from steersman.journal.modes import Biases
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.params import Params
@@ -90,7 +91,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
 
 def own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
     """The same of what every run shows that has it: this runs no code of the run."""
-    if watched.history.state.biases:
+    if watched.history.state.mode(Biases).versions:
         yield BIAS, *FIGURES[BIAS]
 
 

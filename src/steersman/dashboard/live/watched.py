@@ -19,6 +19,7 @@ from steersman.data.clock import Clock
 from steersman.data.history import History
 from steersman.data.point_cloud import PointCloud
 from steersman.data.segment_table import SegmentTable
+from steersman.journal.records import VERSIONED
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import HOW
 from steersman.stages import loading, trust
@@ -237,7 +238,7 @@ def columns_of(history: History) -> dict[str, np.ndarray]:
         "how": how,
         "policy": np.where(known, chosen, 255).astype(np.uint8),
         "model": np.minimum(table.model, 65535).astype(np.uint16),
-        "bias": np.minimum(table.bias, 65535).astype(np.uint16),
+        **{what: np.minimum(table.given[what], 65535).astype(np.uint16) for what in VERSIONED if what in table.given},
         "parent": table.parent.astype(np.int32),
         "first": table.first.astype(np.int32),
         "frames": (table.end - table.first).astype(np.int32),
