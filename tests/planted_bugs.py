@@ -206,7 +206,7 @@ BUGS = [
     Bug("journal/scoreboard.py", "(LOST, FAILED)", "(LOST,)", "tests/engine/test_exact_starts.py"),
     Bug("data/reweighing.py", "if tried[i] and parent", "if parent", "tests/analysis/test_biased.py"),
     Bug("engine/bag.py", "pushed=record.share > 0", "pushed=True", "tests/engine/test_bag.py"),
-    Bug("journal/modes/biases.py", "min(controls, self.state.slots - 1)", "controls", "tests/engine/test_biaser.py"),
+    Bug("journal/modes/biases.py", "min(controls, self.state.slots - 1)", "controls", "tests/engine/test_pusher.py"),
     Bug("analysis/biased.py", "min(left, entered) <", "max(left, entered) <", "tests/analysis/test_biased.py"),
     Bug("analysis/markov.py", "(self.stationary[0] / self._visits)[self.state]", "self.stationary[0][self.state]",
         "tests/analysis/test_markov.py"),

@@ -253,7 +253,7 @@ def test_sentences_say_what_is_so(watched: Watched) -> None:
 
 
 def test_nothing_is_said_of_a_model_where_none_is_trained(watched: Watched) -> None:
-    seen = replace(watched.history.overview(), models=(), model=0, training="", scored_with=0)
+    seen = replace(watched.history.overview(), models=(), versions={"model": 0}, training="", scored_with=0)
     for found in (seen, replace(seen, outcome="running", reason=None)):
         assert "model" not in " ".join(overview.sentences(watched.history, found)).lower()
 

@@ -20,8 +20,7 @@ from steersman.data.verify import verify
 from steersman.data.why import lines, why
 from steersman.journal import file as journal
 from steersman.journal import published
-from steersman.journal.modes import Biases
-from steersman.journal.modes.biases import file_of
+from steersman.journal.modes.biases import Biases, file_of
 from steersman.journal.records import Began, Ended, Hired, Published, Record, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

@@ -16,7 +16,9 @@ from steersman.bus import ALL, Server, TupleSpace
 from steersman.engine.bag import LOOK_S, Bag
 from steersman.engine.crew import Crew
 from steersman.journal.file import Journal
-from steersman.journal.modes import Biases, Ensemble, HeldOut
+from steersman.journal.modes.biases import Biases
+from steersman.journal.modes.ensemble import Ensemble
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,

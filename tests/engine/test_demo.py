@@ -10,8 +10,7 @@ import pytest
 from steersman.data.replay import replay
 from steersman.journal import file as journal
 from steersman.journal import records
-from steersman.journal.modes import Biases
-from steersman.journal.modes.biases import file_of
+from steersman.journal.modes.biases import Biases, file_of
 from steersman.journal.run_directory import RunDirectory
 from steersman.models import Model
 from steersman.stages import loading

@@ -18,7 +18,7 @@ from steersman.data.repair import ends_ensemble, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.journal import file as journal
-from steersman.journal.modes import Ensemble
+from steersman.journal.modes.ensemble import Ensemble
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

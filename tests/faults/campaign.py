@@ -21,7 +21,7 @@ from steersman.data.verify import verify
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
-from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import Biases
 from steersman.journal.records import Blame, Published, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steersman.journal import published, scoreboard
-from steersman.journal.modes import HeldOut
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.records import Began, Ended, FrameId, Hired, Published, Run, Start
 from steersman.journal.scoreboard import stale, unscored
 from steersman.journal.segments import RUNNING, Segment, Segments

@@ -11,7 +11,7 @@ import numpy as np
 from steersman.data.history import History
 from steersman.data.scored import Scored
 from steersman.journal import published
-from steersman.journal.modes import HeldOut
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.state import State
 from steersman.steering import latin_hypercube
 from tests.engine.conftest import completed

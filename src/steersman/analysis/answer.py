@@ -113,7 +113,7 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     if found.stopped:
         said.append(
             f"{count(found.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
-            "results are biased: run without that rule."
+            "results are wrong: run without that rule."
         )
     return said
 

@@ -19,7 +19,7 @@ from steersman.data.facts import count, percent
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import FewPassages, Unbiased
 from steersman.journal import published
-from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import Biases
 from steersman.stages import loading
 from steersman.stages.score_names import TAKEN
 from steersman.stages.workflow import Workflow

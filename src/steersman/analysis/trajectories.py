@@ -20,7 +20,7 @@ from steersman.analysis.one_system import differing
 from steersman.data.history import History
 from steersman.data.results import Results, place_of, placed
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.modes import Ensemble
+from steersman.journal.modes.ensemble import Ensemble
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow

@@ -119,7 +119,7 @@ def _steering(plan: Plan) -> str:
     at_first = "" if own else f"; {steering.fallback.name} until scores exist"
     exact = plan.workflow.simulation and plan.workflow.simulation.exact
     where = "; starts only where segments gave their state" if exact else ""
-    pushed = f"; {steering.bias}" if steering.bias else ""
+    pushed = f"; {words}" if (words := steering.pushed) else ""
     pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
     return f"{steering.policy.name}, {100 * steering.explore:.0f} % random{at_first}{guided}{where}{pushed}"
 

@@ -83,7 +83,7 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
     from steersman.analysis import answer, biased, markov, trajectories
     from steersman.data.history import History
     from steersman.data.unbiased import Unbiased
-    from steersman.journal.modes import Biases
+    from steersman.journal.modes.biases import Biases
     from steersman.stages import trust
 
     workflow = trust.load(runs[0].workflow)

@@ -52,12 +52,19 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "contacts": ("Contacts, early and late", _once(structure.draw_contacts)),
     "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", _once(structure.draw_quantities)),
-    "bias": ("The free energy along the biased score", free_energy.draw),
+    **free_energy.FIGURES,
     "models": ("What the models learned", learning.draw),
     "epochs": ("How the training time was spent", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),
     "slots": ("What the slots did", slots.draw),
 }
+
+
+def live(history: History) -> Mapping[str, tuple[str, Draw]]:
+    """Those that the page shows of a run, too: they run no code of it."""
+    return free_energy.FIGURES if free_energy.applies(history) else {}
+
+
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
 
 

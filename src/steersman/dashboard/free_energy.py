@@ -53,6 +53,14 @@ def draw(history: History) -> tuple[Figure, str]:
     return figure, _caption(versions, of_last, made[-1]) + tracks.said()
 
 
+FIGURES = {"bias": ("The free energy along the biased score", draw)}
+
+
+def applies(history: History) -> bool:
+    """Whether a bias pushes this run."""
+    return bool(history.state.mode(Biases).versions)
+
+
 @dataclass(frozen=True)
 class _Tracks:
     """One score of every frame, (n,), with the lineage of each (-1: its segment failed), the simulated time in it,

@@ -24,7 +24,7 @@ def facts(seen: Overview) -> dict[str, str]:
         **({"tasks": ", ".join(f"{n:,} {standing}" for standing, n in seen.tasks.items())} if seen.tasks else {}),
         **({"models": _accepted(seen)} if seen.models else {}),
         **({"no model": seen.models[-1].reason or "none was done in time"} if none_used else {}),
-        **({"bias": f"version {seen.bias} pushes"} if seen.bias else {}),
+        **{name: f"version {n} is in use" for name, n in seen.versions.items() if n and name != "model"},
         **{name: f"{value:.4g}" for name, value in seen.metrics.items()},
         "slots idle": _idle(seen),
     }

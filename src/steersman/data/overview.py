@@ -15,7 +15,6 @@ from typing import Any
 from steersman.data.slot_time import shares
 from steersman.journal import calls, copies, records
 from steersman.journal.lock import Owner, driven, owner
-from steersman.journal.modes import Biases
 from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
@@ -94,7 +93,7 @@ class Overview:
         driver: who drives it, or why nobody does; "" of a run that has ended.
         simulated: in `time_unit`, of all walkers together.
         segments, starts, tasks: how many, by how they ended, who chose them, how they stand.
-        model, bias: version in use; 0 before there is one.
+        versions: in use, of what is learned; 0 before there is one. In JSON each stands by its name: model, bias.
         doing, nodes: of a run that is driven.
         shares: of the slots' time, by what it went into.
         waiting, waits_s: frames without scores, of a run that has some, and for how long the oldest has waited.
@@ -130,8 +129,7 @@ class Overview:
     starts: dict[str, int]
     tasks: dict[str, int]
     models: tuple[Fit, ...]
-    model: int
-    bias: int
+    versions: dict[str, int]
     training: str
     scored: int
     scored_with: int
@@ -157,12 +155,18 @@ class Overview:
         return self.outcome in ALIVE
 
     @property
+    def model(self) -> int:
+        """The version in use; 0 before there is one."""
+        return self.versions["model"]
+
+    @property
     def ended(self) -> bool:
         return self.reason is not None
 
     def as_plain(self) -> dict[str, Any]:
         """For JSON; hours to 0.04 s."""
-        return asdict(self) | {name: round(getattr(self, name), 5) for name in ("hours", "gpu_hours")}
+        plain = {name: value for name, value in asdict(self).items() if name != "versions"}
+        return plain | self.versions | {name: round(getattr(self, name), 5) for name in ("hours", "gpu_hours")}
 
 
 def overview(
@@ -197,7 +201,7 @@ def overview(
             Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
             for m in state.models
         ),
-        model=state.model, bias=newest.bias if (newest := state.mode(Biases).newest) else 0, training=_training(state),
+        versions=_versions(state), training=_training(state),
         scored=state.scored, scored_with=state.scored_with, waiting=state.waiting, waits_s=state.waits_s(now),
         metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},
         budget=_budget(state, rule, now, alive=alive),
@@ -221,6 +225,10 @@ def _driver(holder: Owner | None, *, alive: bool) -> str:
     if alive:  # here, or where a copy is from
         return str(holder or "")
     return holder.why_gone if holder else "it has no driver"
+
+
+def _versions(state: State) -> dict[str, int]:
+    return {"model": state.model, **{name: n for mode in state.modes for name, n in mode.in_use.items()}}
 
 
 def _training(state: State) -> str:

@@ -20,12 +20,11 @@ from steersman.journal.decisions import read as read_decisions
 from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.modes import Ensemble
+from steersman.journal.modes.ensemble import Ensemble
 from steersman.journal.records import (
     VERSIONED,
     BadRecord,
     Began,
-    Biased,
     Damaged,
     Ended,
     Hired,
@@ -141,7 +140,7 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         saved = _save(directory, damaged)
         for each in damaged:
             odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
-            if odd or (each.what in ("prepared", "frames", "scores", "model", "bias", "task") and not each.segments):
+            if odd or (each.what in ("prepared", "frames", "scores", *VERSIONED, "task") and not each.segments):
                 _move_aside(directory, each.where)
         if any(each.what in ("decisions", "journal") for each in damaged):
             _mend_decisions(directory)
@@ -233,7 +232,6 @@ class _Starts:
         self._known = {start.start for start in known}
         self._told = not any(start.not_from_frames for start in known)
         self._decisions = {each.start: each for _, each in read_decisions(directory) if each}
-        self._biased = next(journal.read(directory.journal, Biased), None) is not None
 
     def of(self, state: State, row: dict[str, int], slot: int, t: float) -> Iterator[Start]:
         """The start of a published segment, if no record of it is there. Args: t: of its record."""
@@ -242,7 +240,8 @@ class _Starts:
         self._known.add(row["start"])
         start = structs.replace(missing.start_of(state, row, slot), t=t)
         decision = self._decisions.get(row["start"])
-        if decision and decision.frame == start.parent and not self._biased:  # else by which version nobody knows
+        pushed = any(mode.weighs for mode in state.modes)  # by which version nobody knows
+        if decision and decision.frame == start.parent and not pushed:
             start = structs.replace(start, policy=decision.policy, reason=decision.reason, model=decision.model)
         yield start
 

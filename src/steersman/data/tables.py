@@ -23,7 +23,7 @@ from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
-from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import Biases
 from steersman.journal.scoreboard import unscored
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted

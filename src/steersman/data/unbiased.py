@@ -13,7 +13,7 @@ from steersman.data import tables
 from steersman.data.errors import BadExpression
 from steersman.data.history import History
 from steersman.journal import published
-from steersman.journal.modes import Biases
+from steersman.journal.modes.biases import Biases
 from steersman.steering.reweighting import Reweighted
 from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Window

@@ -13,6 +13,7 @@ from steersman.data.history import History
 from steersman.journal import decisions, records
 from steersman.journal.given import Given
 from steersman.journal.lock import driven
+from steersman.journal.modes import MODES
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.store.names import SegmentName
@@ -137,7 +138,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     for model in found["models"]:
         facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
-    text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
+    text += [line for mode in MODES for line in mode.traced_lines(found)]
     environment: dict[str, Any] = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}}
     environment |= {key: value for key, value in found["environment"].items() if value is not None}
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)

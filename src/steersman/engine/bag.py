@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
 from steersman.journal.decisions import Decision, Refused, decoded, encode
-from steersman.journal.modes import Ensemble, HeldOut
+from steersman.journal.modes.ensemble import Ensemble
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, of_rounds, unscored

@@ -1,4 +1,4 @@
-"""Frames -> models -> scores -> a bias: what a run learns, with one worker for training and scoring or with several."""
+"""Frames -> models -> scores -> what pushes: what a run learns, on one worker or on several."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable
 
-from steersman.engine.biaser import Biaser
 from steersman.engine.driven import Driven
 from steersman.engine.jobs import Jobs
+from steersman.engine.pusher import Pusher
 from steersman.engine.scorer import Scorer
 from steersman.engine.trainer import Trainer
 from steersman.stages.rules import Every
@@ -33,9 +33,8 @@ class Learning:
         self._turns = run.rounds or run.site.takes_turns
         self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock) if stage else None
         self.scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock)
-        bias = run.workflow.steering.bias
-        self._biaser = Biaser(run.directory, bias, run.recorder) if bias else None
-        self.amend = self._biaser.unless_lost if self._biaser else None  # a start, by what was learned
+        self._pusher = Pusher.of(run)
+        self.amend = self._pusher.unless_lost if self._pusher else None  # a start, by what was learned
         self._patience_s = PATIENCE_S
 
     @property
@@ -63,8 +62,8 @@ class Learning:
 
     def follow(self) -> None:
         """Make what follows from the newest scores."""
-        if self._biaser:
-            self._biaser.advance(self.scorer.scores())
+        if self._pusher:
+            self._pusher.advance(self.scorer.scores())
 
     def _note_waiting(self) -> None:
         state = self._recorder.state

@@ -11,7 +11,7 @@ from typing import Any
 from steersman.engine.jobs import Jobs
 from steersman.engine.work import Work
 from steersman.journal import published
-from steersman.journal.modes import HeldOut
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Trained, Training
 from steersman.journal.run_directory import RunDirectory

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steersman.journal.run_directory import BIASES, UNKNOWN, RunDirectory
+from steersman.journal.run_directory import LEARNED, UNKNOWN, RunDirectory
 from steersman.journal.state import State
 from steersman.system.files import replace_file
 
@@ -23,8 +23,7 @@ RESULTS = (
     ("frames.zarr", "", "frames of the simulations, Zarr groups of one walker or of several"),
     ("topology.pdb", "chemical/x-pdb", "atoms and bonds of the frames, and the prepared start"),
     ("scores.zarr", "", "scores of the frames, a Zarr group for each model"),
-    ("models", "", "weights and cards of the models"),
-    (BIASES, "", "versions of the bias that pushed the simulations"),
+    *((folder, "", what) for folder, what in LEARNED.items()),
     ("journal.jsonl", "application/jsonl", "everything that happened, record after record"),
     ("decisions.jsonl", "application/jsonl", "every choice of a start with the alternatives"),
     ("report.html", "text/html", "report of the run"),

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from steersman.journal.modes import HeldOut
+from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker

@@ -38,7 +38,10 @@ PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
 UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
 BIASES = "biases"
-LEARNED = ("models", BIASES)  # folders of what is learned
+LEARNED = {  # folders of what is learned
+    "models": "weights and cards of the models",
+    BIASES: "versions of the bias that pushed the simulations",
+}
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 OTHER = "give another --run-dir"
 EXISTS = f"this run directory exists; look with `steersman status`, go on with `steersman resume`, or {OTHER}"

@@ -12,7 +12,8 @@ from steersman.journal import records
 from steersman.journal.backlog import Backlog
 from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
-from steersman.journal.modes import MODES, Mode
+from steersman.journal.modes import MODES
+from steersman.journal.modes.mode import Mode
 from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment

@@ -21,7 +21,7 @@ GROWING = ("journal.jsonl", "decisions.jsonl")  # in the order they are read: a 
 PRIVATE = ("bus", "driver.json", ".lock", "aside")  # the bus's password, and what is of this machine alone
 GROUPS = {
     "figures": ("report.html", "figures", "analysis"),
-    "models": LEARNED,
+    "models": tuple(LEARNED),
     "frames": ("frames.zarr", "scores.zarr"),
 }
 REST = ("parsl", "checkpoints", "prepared.pkl", "manifest.sha256")  # in `all` alone

@@ -119,6 +119,11 @@ class Steering:
         return "this run has a bias, and a pinned start would break the weights of its frames" if self.bias else ""
 
     @property
+    def pushed(self) -> str:
+        """What pushes every segment, in words, or ""."""
+        return str(self.bias or "")
+
+    @property
     def continues(self) -> bool:
         """Whether each segment is continued to its end, whatever a policy would choose."""
         return self.bias is not None

@@ -15,14 +15,13 @@ import numpy as np
 
 from steersman.dashboard import style, yardsticks
 from steersman.dashboard.errors import PanelFails
-from steersman.dashboard.figures import FIGURES, svg_of
+from steersman.dashboard.figures import live, svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
 from steersman.data.stored import variables
-from steersman.journal.modes import Biases
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.params import Params
@@ -31,7 +30,7 @@ from steersman.system.calls import called
 from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
-BIAS, YARDSTICKS = "bias", "yardsticks"
+YARDSTICKS = "yardsticks"
 Draw = Callable[[History], Any]
 
 _drawing = threading.Lock()  # matplotlib draws one figure at a time
@@ -91,8 +90,8 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
 
 def own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
     """The same of what every run shows that has it: this runs no code of the run."""
-    if watched.history.state.mode(Biases).versions:
-        yield BIAS, *FIGURES[BIAS]
+    for name, (title, draw) in live(watched.history).items():
+        yield name, title, draw
 
 
 def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]]:

@@ -1,10 +1,11 @@
-"""The ways of running, each what it adds to a run: one file, and a line here."""
+"""The ways of running, each what it adds to a run: a file of this folder that defines a `Mode`."""
 
-from steersman.journal.modes.biases import Biases
-from steersman.journal.modes.ensemble import Ensemble
-from steersman.journal.modes.held_out import HeldOut
+from importlib import import_module
+from pkgutil import iter_modules
+
 from steersman.journal.modes.mode import Mode
 
-__all__ = ["MODES", "Biases", "Ensemble", "HeldOut", "Mode"]
+for _module in iter_modules(__path__, prefix=f"{__name__}."):
+    import_module(_module.name)
 
-MODES: tuple[type[Mode], ...] = (Biases, Ensemble, HeldOut)
+MODES: tuple[type[Mode], ...] = tuple(Mode.__subclasses__())

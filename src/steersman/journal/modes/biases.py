@@ -132,9 +132,17 @@ class Biases(Mode):
             file = file_of(directory, each.bias)
             yield "bias", str(file.relative_to(directory.path)), each.bias, _look(file, each)
 
+    @property
+    def in_use(self) -> dict[str, int]:
+        return {"bias": self.newest.bias if self.newest else 0}
+
     def traced(self, starts: list[Start]) -> dict[str, Any]:
         pushed = {start.bias for start in starts}
         return {"biases": {each.bias: each.sha256 for each in self.versions if each.bias in pushed}}
+
+    @staticmethod
+    def traced_lines(found: Mapping[str, Any]) -> list[str]:
+        return [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
 
     def remaking(self, steering: Steering) -> Remaking | None:
         return _Versions(steering.bias) if steering.bias else None

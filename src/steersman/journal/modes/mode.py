@@ -7,18 +7,30 @@ bag of starts, the scoreboard, `why`, `replay` and `verify` go over all of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from steersman.journal.records import Record, Start
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.walkers import Walker
 from steersman.steering import Scores, Steering
 
-if TYPE_CHECKING:
-    from steersman.journal.standing import Standing
-
 Check = tuple[str, str, int, Callable[[], Iterator[str]]]  # what, where, version, and what is wrong with it
+
+
+class Known(Protocol):
+    """What modes read of a run's state."""
+
+    walkers: dict[int, Walker]
+    unsound: set[tuple[str, int]]
+    last_cause: str
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def usable_models(self) -> set[int]: ...
 
 
 class Remaking:
@@ -41,7 +53,7 @@ class Mode:
         state: that this is a part of.
     """
 
-    def __init__(self, state: Standing) -> None:
+    def __init__(self, state: Known) -> None:
         self.state = state
 
     @property
@@ -81,9 +93,19 @@ class Mode:
         """What `verify` looks at."""
         yield from ()
 
+    @property
+    def in_use(self) -> dict[str, int]:
+        """Versions in use of what it learns, by name; 0: there is none yet."""
+        return {}
+
     def traced(self, starts: list[Start]) -> dict[str, Any]:
         """What `why --tree` says of a lineage with these starts."""
         return {}
+
+    @staticmethod
+    def traced_lines(found: Mapping[str, Any]) -> list[str]:
+        """The same for a terminal, of all that `why --tree` says."""
+        return []
 
     def remaking(self, steering: Steering) -> Remaking | None:
         """What makes its work again in a replay of a run that steers so."""

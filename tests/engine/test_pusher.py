@@ -26,11 +26,10 @@ from steersman.data.replay import replay
 from steersman.data.reweighing import reweighted
 from steersman.data.why import given, lines, why
 from steersman.engine.bag import Bag
-from steersman.engine.biaser import Biaser
+from steersman.engine.pusher import Pusher
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
-from steersman.journal.modes import Biases
-from steersman.journal.modes.biases import file_of
+from steersman.journal.modes.biases import Biases, file_of
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
@@ -112,18 +111,18 @@ class Ran:
         for left in (*dies_after, 10**9):
             self.recorder = Mortal(Journal(self.directory.journal), State(self.story()))
             self.recorder.left, self.state = left, self.recorder.state
-            biaser, steering = Biaser(self.directory, bias, self.recorder), Steering(Unsteered(), bias=bias)
+            pusher, steering = Pusher(self.directory, bias, self.recorder), Steering(Unsteered(), bias=bias)
             bag = Bag(
                 self.recorder, Basket(), steering, self.directory.decisions, seed=1, rounds=True,  # type: ignore[arg-type]
-                amend=biaser.unless_lost,
+                amend=pusher.unless_lost,
             )  # fmt: skip
             with closing(self.recorder.journal), closing(bag), suppress(Killed):
-                self._drive(bag, biaser)
+                self._drive(bag, pusher)
 
     def story(self) -> list[Record]:
         return list(journal.read(self.directory.journal)) if self.directory.journal.exists() else []
 
-    def _drive(self, bag: Bag, biaser: Biaser) -> None:
+    def _drive(self, bag: Bag, pusher: Pusher) -> None:
         state, record = self.state, self.recorder.record
         if not state.run.workflow:
             record(Run(workflow="line", seed=1, rounds=True, slots=SLOTS))
@@ -133,13 +132,13 @@ class Ran:
         self.board = Scoreboard.load(self.directory.scores, state.scored_with, state.scored)
         while state.frames < ROUNDS * SLOTS * FRAMES:
             if not state.starts:
-                self._learn(biaser)
+                self._learn(pusher)
                 bag.fill(lambda: self.board.scores(state), SLOTS)
             for start in [start.record for start in state.starts.values() if start.segment is None]:
                 self._simulate(walkers[start.slot], start)
-        self._learn(biaser)
+        self._learn(pusher)
 
-    def _learn(self, biaser: Biaser) -> None:
+    def _learn(self, pusher: Pusher) -> None:
         state, record = self.state, self.recorder.record
         done = state.frames // (SLOTS * FRAMES)
         version = 1 + sum(each < done for each in ACCEPTED)
@@ -154,7 +153,7 @@ class Ran:
             x, energy = np.array(made).T
             self.board.add(spans, {"z": coordinate(x, self.board.model), "bias": energy})
             record(Scored(model=self.board.model, frames=self.board.frames))
-        biaser.advance(self.board.scores(state))
+        pusher.advance(self.board.scores(state))
 
     def _simulate(self, walker: int, start: Start) -> None:
         of, record = self.state.walkers[walker], self.recorder.record
@@ -282,7 +281,7 @@ def newest_ends(ran: Ran) -> list[FrameId]:
 def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(unbroken: Ran) -> None:
     """Scores come later than ends; those of the segments before tell as well, but of none without a bias."""
     state = unbroken.state
-    biaser = Biaser(unbroken.directory, replace(BIAS, lost=-1e-9), unbroken.recorder)
+    pusher = Pusher(unbroken.directory, replace(BIAS, lost=-1e-9), unbroken.recorder)
     (end, _) = newest_ends(unbroken)
     start = Start(start=99, seed=1, parent=end, exact=True, policy="Unsteered")
     scores = unbroken.board.scores(state)
@@ -298,13 +297,13 @@ def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(
         of = (columns["walker"] == low[0]) & (columns["segment"] == low[1])
         values = {"z": scores.values["z"][kept], "bias": np.where(of, -20.0, 0.0)}
         known = Scores(**columns, values=values, model=scores.model)
-        return biaser.unless_lost(start, known, np.random.default_rng(1)) != start
+        return pusher.unless_lost(start, known, np.random.default_rng(1)) != start
 
     assert judged(end[::2])
     assert not judged(before)
     assert judged(before, without=end[::2])
     assert (
-        not Biaser(unbroken.directory, replace(BIAS, lost=None), unbroken.recorder)
+        not Pusher(unbroken.directory, replace(BIAS, lost=None), unbroken.recorder)
         .unless_lost(start, scores, np.random.default_rng(1))
         .instead
     )
@@ -317,10 +316,10 @@ def test_without_scores_nobody_is_lost(unbroken: Ran) -> None:
     newest = state.mode(Biases).newest
     assert newest is not None
     assert newest.model == 0
-    biaser = Biaser(unbroken.directory, replace(BIAS, lost=-1e-9), SimpleNamespace(state=state))  # type: ignore[arg-type]
+    pusher = Pusher(unbroken.directory, replace(BIAS, lost=-1e-9), SimpleNamespace(state=state))  # type: ignore[arg-type]
     segment = next(each for each in state.segments)
     start = Start(start=99, seed=1, parent=FrameId(segment.walker, FRAMES - 1, segment.number), exact=True)
-    assert biaser.unless_lost(start, unscored(state), np.random.default_rng(1)) is start
+    assert pusher.unless_lost(start, unscored(state), np.random.default_rng(1)) is start
 
 
 def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran) -> None:

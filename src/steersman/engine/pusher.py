@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 from msgspec.structs import replace
 
+from steersman.engine.driven import Driven
 from steersman.journal.modes import biases
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Biased, FrameId, Start
@@ -17,7 +18,7 @@ from steersman.system.files import replace_file
 LOOK_BACK = 8  # segments, for scores come a little after the frames
 
 
-class Biaser:
+class Pusher:
     """Keeps the bias of a run up to date with its scores.
 
     A version depends on the scores and nothing else: one whose file was written and whose record was not is made again.
@@ -27,6 +28,12 @@ class Biaser:
         self._directory, self._bias, self._recorder = directory, bias, recorder
         self._failed_at: Scores | None = None
         self._newest: tuple[int, Bias] | None = None  # the version that was used last
+
+    @classmethod
+    def of(cls, run: Driven) -> Pusher | None:
+        """What keeps the bias of a run, if it has one."""
+        bias = run.workflow.steering.bias
+        return cls(run.directory, bias, run.recorder) if bias else None
 
     @property
     def _versions(self) -> biases.Biases:
