@@ -23,7 +23,7 @@ import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
 from steersman.checks.errors import NoFrames
-from steersman.journal.published import HELD_OUT
+from steersman.journal.modes.held_out import EVERY
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.kinds import Train
@@ -337,7 +337,7 @@ class _Trial:
         rule = self._workflow.train_rule(self._params)
         assert rule is not None
         each = [stage.ranks * batch * self._frames.rows / samples for samples, batch in fits]
-        needed, left = math.ceil(max(each, default=0)), 1.0 if self._held_out else 1 - 1 / HELD_OUT
+        needed, left = math.ceil(max(each, default=0)), 1.0 if self._held_out else 1 - 1 / EVERY
         first = int(min(rule.first * left, stage.window))
         if stage.ranks == 1 or first >= needed:
             return ""
