@@ -57,7 +57,11 @@ Scoring = Annotated[
 
 
 class Node(Strict):
-    """What a node of the machine has; what is asked for is held against it."""
+    """What a node of the machine has; what is asked for is held against it.
+
+    Args:
+        cores, gpus: how many.
+    """
 
     cores: int = Field(ge=1)
     gpus: int = Field(default=0, ge=0)
@@ -102,7 +106,7 @@ class Site(Schedulers):
             `margin_s` are used beside it.
         inside: the driver runs in a job of any scheduler and uses the nodes and the time of that job.
         launcher: shell command that starts a program once on each of {nodes} nodes and skips the first {first} nodes;
-            empty: the usual command of the scheduler.
+            empty: the usual command of the scheduler (srun, mpiexec, blaunch, flux run or qrsh).
         needs: options that a user must give before a run: account, queue or both.
         node: the hardware of one node; requests for more are refused.
         interface: network interface of the driver's machine that the nodes can reach, e.g. "hsn0"; empty: the address
@@ -115,17 +119,19 @@ class Site(Schedulers):
         most_files: number of files of a run above which `check` and `status` warn. Large directories are slow on
             parallel file systems.
         starts_s: maximum time from the start of a block to its first worker, and for a worker to begin its first job,
-            in seconds.
-        begins_s: maximum time until a worker that is idle begins a job, in seconds; None: twice the lease.
+            in seconds. Raise it where Python starts slowly.
+        begins_s: maximum time until an idle worker that has done a job begins the next one, in seconds; then its block
+            is replaced, and the time doubles. On a busy driver's machine both times are longer. None: twice the lease.
         nice: by how much the workers on the driver's machine make way for other processes, as of nice(1).
-        heartbeat_s: interval of the heartbeats of workers on nodes, in seconds. A worker that misses eight is lost.
-        poll_s: interval at which the scheduler is asked for the states of jobs, in seconds.
-        ports: first and last of the ports at which workers reach the driver's machine; None: any.
+        heartbeat_s: interval of the heartbeats of workers on nodes, in seconds; on the driver's machine it is 1. A
+            worker that misses eight is lost.
+        poll_s: interval at which the scheduler is asked for the states of jobs, in seconds. ARCHER2 asks for 60.
+        ports: first and last of the ports at which workers reach the driver's machine, e.g. [50000, 50100]; None: any.
         tunnel: IPv4 address at which nodes reach the driver's machine, where a tunnel leads there. It carries each of
             `ports` to the same port of `interface`, or of 127.0.0.1 there. Empty: nodes reach the machine itself.
-        queues: limits of queues by name, which a job must keep.
+        queues: limits of queues by name, which `check` compares: `{debug: {nodes: [1, 2], walltime_s: 1h, jobs: 1}}`.
         lease_s: time without a heartbeat after which a walker's start is given to another walker, in seconds; None:
-            15, and longer in proportion from 2,500 walkers on.
+            15, and longer in proportion from 2,500 walkers on, 60 for 10,000.
         margin_s: time at the end of a block that is reserved for writing, in seconds.
     """
 

@@ -44,13 +44,16 @@ class Workers(Executor):
         workers: number of processes on each node, one slot each; "cores": one on each core of the driver's machine,
             bound to it.
         gpus: number of GPUs of a node, or their names (MIG devices, tiles of Intel GPUs: "0.1"). Each worker has one.
-        affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
+        affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:..., one list
+            a worker. Give fewer walkers of OpenMM than cores a free core each, list:1:2.
         nodes: number of nodes of a block, which the scheduler gives; 0: the block is the driver's machine.
-        blocks: number of blocks, each in its own allocation.
+        blocks: number of blocks, each in its own allocation. One that ends or dies is replaced.
         asks: keys of the scheduler whose values differ for the blocks of this executor, e.g. a partition.
-        walltime_s: length of a block, in seconds; then another takes its place. None: blocks do not end.
+        walltime_s: length of a block, in seconds; then another takes its place. Walkers end their segments `margin_s`
+            before its end. None: blocks do not end.
         ahead_s: the block that takes the place of another is asked for so long before that one ends, to wait in the
-            queue meanwhile. Both may run for that long. 0: when it has ended.
+            queue meanwhile. Both may run for that long. 0: when it has ended, as for a queue that takes only one job of
+            a user.
     """
 
     workers: Count = "cores"
@@ -128,7 +131,8 @@ class Walkers(Workers):
     """Workers that simulate.
 
     Args:
-        mpi: each walker is an MPI program on several whole nodes; `workers` and `gpus` are then not used.
+        mpi: each walker is an MPI program on several whole nodes, `{nodes: 2, ranks: 4, launcher: srun}` say; `nodes`
+            of a block are a multiple of these. `workers` and `gpus` are then not used.
         scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames are written there and
             moved to the run directory every 10 s. Empty: frames are written to the run directory.
     """

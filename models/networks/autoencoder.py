@@ -23,7 +23,7 @@ WEIGHT = 1e-2  # of the divergence from a normal distribution
 
 
 class Autoencoder(Model):
-    """`latent` coordinates of one hidden layer of tanh, from which vectors are rebuilt.
+    """A latent space of vectors: `latent` coordinates of one hidden layer of tanh, from which they are rebuilt.
 
     Args:
         size: numbers of a row, F.

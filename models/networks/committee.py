@@ -28,7 +28,7 @@ MOMENTUM = 0.3  # of what norms remember; torch's 0.1 is far behind after the fe
 
 
 class Committee(Members):
-    """Members that learn the same images, each from weights of its own.
+    """Classes of images or of pixels: members that learn the same, each from weights of its own.
 
     Args:
         channels: C of the images.

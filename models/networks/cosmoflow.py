@@ -19,7 +19,7 @@ REACH = 1.2  # of the outputs; targets are scaled to -1 to 1, so that none lies 
 
 
 class CosmoFlow(Model):
-    """Five convolutions, each halving the cube, and three dense layers.
+    """Numbers from a cube: five convolutions, each halving it, and three dense layers.
 
     Args:
         size: S, a multiple of 32; with 128 and four channels it has the 8,907,556 parameters of the paper.

@@ -32,7 +32,7 @@ Report = Callable[[Record], object]
 
 
 class CVAE(Model):
-    """Three 3x3 convolutions, a dense layer, a normal latent space, and the mirror image back.
+    """A latent space of contact maps: three 3x3 convolutions, a dense layer, a normal latent space, and the way back.
 
     Args:
         size: residues R of the (R, R) maps.

@@ -24,7 +24,7 @@ REGULAR = 1e-4  # added to variances
 
 
 class DeepTICA(Model):
-    """`latent` coordinates of one hidden layer of tanh, each of mean 0 and variance 1, the slowest first.
+    """What changes slowest: `latent` coordinates of one hidden layer of tanh, each of mean 0 and variance 1.
 
     Args:
         size: numbers of a row, F.

@@ -18,7 +18,7 @@ STRIDES, DILATIONS = (1, 2, 1, 1), (1, 1, 2, 4)  # of the four stages: 8 pixels 
 
 
 class DeepLab(Model):
-    """A residual network of 50 layers that keeps an eighth of the resolution, and a decoder to the full one.
+    """Classes of pixels: a residual network of 50 layers that keeps an eighth of the resolution, and a decoder.
 
     Args:
         channels: C of the images.

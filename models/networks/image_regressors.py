@@ -20,7 +20,7 @@ from steersman.models.networks.members import Members, fitted
 
 
 class ImageRegressors(Members):
-    """Members that learn the same images, each from weights of its own.
+    """Images from images: members that learn the same, each from weights of its own.
 
     Args:
         size: S, a multiple of 8.

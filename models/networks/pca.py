@@ -15,7 +15,7 @@ ROWS = 4096  # in float64 at a time
 
 
 class PCA(Model):
-    """The `latent` directions of largest variance of vectors of `size` numbers."""
+    """What varies most: `latent` directions of vectors of `size` numbers."""
 
     mean: torch.Tensor
     components: torch.Tensor

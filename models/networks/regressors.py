@@ -20,7 +20,7 @@ from steersman.models.networks.members import Members, fitted
 
 
 class Regressors(Members):
-    """Members that learn the same cubes, each from weights of its own.
+    """Numbers from cubes: members that learn the same cubes, each from weights of its own.
 
     Args:
         size: S, a multiple of 32.

@@ -15,7 +15,7 @@ BLOCKS, WIDTHS, EXPANSION = (3, 4, 6, 3), (64, 128, 256, 512), 4
 
 
 class ResNet50(Model):
-    """Fifty layers in bottleneck blocks.
+    """Classes of images: fifty layers in bottleneck blocks.
 
     Args:
         channels: C of the images.

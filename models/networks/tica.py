@@ -16,7 +16,7 @@ SMALLEST = 1e-2  # directions of less variance than this share of the largest ar
 
 
 class TICA(Model):
-    """The `latent` slowest directions of vectors of `size` numbers, each of mean 0 and variance 1.
+    """What changes slowest: `latent` directions of vectors of `size` numbers, each of mean 0 and variance 1.
 
     Source: Perez-Hernandez et al. (2013), Identification of slow molecular order parameters for Markov model
         construction.

@@ -17,7 +17,7 @@ FEWEST = 5  # channels that a layer adds; with fewer, torch 2.13 writes beyond i
 
 
 class Tiramisu(Model):
-    """Every layer of a block sees the outputs of all layers before it.
+    """Classes of pixels: every layer of a block sees the outputs of all layers before it.
 
     Args:
         channels: C of the images.

@@ -19,7 +19,7 @@ GROUPS = 8  # of the normalization: a batch of few large fields has no statistic
 
 
 class SphericalUNet(Forecaster):
-    """Three levels of 3x3 convolutions below a pixel unshuffle.
+    """Steps of fields on the sphere: three levels of 3x3 convolutions below a pixel unshuffle.
 
     Args:
         latitudes: a multiple of 8.

@@ -20,7 +20,7 @@ from steersman.models.networks.scale import spread
 
 
 class Vectors(Members):
-    """Members that learn the same vectors, each from weights of its own: a plane, and what bends it.
+    """Numbers from vectors: members that learn the same, each from weights of its own: a plane, and what bends it.
 
     Args:
         inputs: F.

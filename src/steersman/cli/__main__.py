@@ -1,10 +1,4 @@
-"""`steersman`: all verbs, and what becomes of an error.
-
-Exit codes: 0 the run reached its goal or spent its budget, 2 bad input, 3 with --require-goal the budget was spent
-before the goal, 4 something could not be done, 5 the run failed, 6 damaged files, 7 `doctor` or `remote check` found
-something wrong, 130 interrupted. 1 is an error that we did not expect, or
-a benchmark that `bench track` found slower.
-"""
+"""`steersman`: all verbs, and what becomes of an error."""
 
 from __future__ import annotations
 
@@ -34,7 +28,22 @@ REFUSED = {  # what the system refuses for where something lies or is called, an
 }
 SHOWN = 1500, 500  # letters of an error, from its beginning and its end
 
-app = typer.Typer(cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False)
+EXIT_CODES = {
+    0: "done: the goal was reached, the budget was spent, or the run was finished with `tell`",
+    1: "an error that we did not expect; of `bench track`: a figure got slower",
+    2: "bad input: a file, a name, a value",
+    3: "only with `--require-goal`: the budget was spent before the goal was reached",
+    4: "an operation failed: another process drives the run, the disk is full, a scheduler rejected a job",
+    5: "the run failed: its segments, or a stage that never worked or failed too often",
+    6: "files of a run are damaged: `verify` or another command found it",
+    7: "`doctor` or `remote check` found something wrong",
+    130: "interrupted; `resume` continues the run",
+}
+
+app = typer.Typer(
+    cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False,
+    epilog="\n\n".join(["Exit codes:", *(f"{code:3} {meaning}" for code, meaning in EXIT_CODES.items())]),
+)  # fmt: skip
 
 
 def _version(asked: bool) -> None:

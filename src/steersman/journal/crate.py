@@ -88,7 +88,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
         _value(crate, f"#environment/{key}", key, value) for key, value in installed.items() if value is not None
     ]
     crate.root_dataset["mentions"] = action
-    replace_file(directory.path / "ro-crate-metadata.json", json.dumps(crate.metadata.generate(), indent=1))
+    replace_file(directory.crate, json.dumps(crate.metadata.generate(), indent=1))
 
 
 def _entity(crate: Any, identifier: str, kind: str, **properties: Any) -> Any:

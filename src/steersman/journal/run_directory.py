@@ -53,6 +53,31 @@ class RunDirectory:
 
     Args:
         path: the directory, e.g. runs/fold-0007.
+    Attributes:
+        report: the page to open first; it works offline.
+        figures: the report's figures.
+        frames: frames of each walker in `w0`, `w1`, ..., or of several in `m0`, `m1`, ...; any program that reads Zarr
+            opens them, at any moment.
+        topology: atoms of the frames, for viewers and exports; of molecules.
+        scores: scores of each frame, by the model's version.
+        journal: every event: typed records, numbered and chained by checksums. It alone says what happened.
+        decisions: every choice of a start with its reason, and the frames that were passed over.
+        log: what the driver did, warnings of libraries, tracebacks.
+        errors: `w0.12.txt` has cause and stderr of segment 12 of walker 0, if it failed; `w3.stdout` and `w3.stderr`
+            what walker 3 printed, and where a segmentation fault killed it.
+        settings_file: parameters, seed and site.
+        site_file: the site, of a run that was resumed on another one.
+        environment_file: versions of packages, host, user and commit.
+        workflow: the exact workflow file.
+        modules: modules that the workflow file imports from its folder.
+        prepared: what `prepare` returned.
+        analysis: what `steersman analyse` found, which the report shows.
+        manifest: SHA-256 of the files when the run ended, for `verify` and `sha256sum -c`; without shards, `bus/` and
+            Parsl's logs.
+        crate: what was run, by whom, on which machine, with which outcome, as an RO-Crate.
+        bus: how to reach the bus during the run, readable by the owner alone (mode 0700). The bus only transports
+            messages, and may be lost at any time.
+        parsl: Parsl's logs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,21 +104,23 @@ class RunDirectory:
         self.analysis = self.path / "analysis"
         self.log = self.path / "driver.log"
         self.manifest = self.path / "manifest.sha256"
+        self.crate = self.path / "ro-crate-metadata.json"
         self.unborn = self.path / ".unborn"  # is there until the journal is
 
     def model(self, version: int) -> Path:
+        """Weights (safetensors) and cards of a version of the model."""
         return self.path / "models" / f"{version:04d}"
 
     def task(self, call: str) -> Path:
-        """The folder of a call."""
+        """The folder of a call of a task: its result, and what it printed."""
         return self.path / TASKS / call
 
     def traceback(self, stage: str, version: int | None = None) -> Path:
-        """Of a stage that failed; a training and a scoring are of a model's version."""
+        """Cause and traceback of a stage that failed; a training and a scoring are of a model's version."""
         return self.errors / (f"{stage}.txt" if version is None else f"{stage}-{version:04d}.txt")
 
     def checkpoints(self, version: int) -> Path:
-        """Of a training that is under way, or was when its worker died."""
+        """Checkpoints of a training that is under way, or was when its worker died."""
         return self.path / "checkpoints" / f"{version:04d}"
 
     def read(self, file: Path, most: int = reading_of.MOST) -> bytes:

@@ -32,7 +32,7 @@ ROUNDING = 1e-6  # of single precision, relative: some generators compute in it
 
 @dataclass(frozen=True)
 class Ask(Policy):
-    """Members that a generator suggests.
+    """New members that a generator of another library suggests.
 
     Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
     driver is killed, and the same scores and seed give the same members. Where a generator suggests nothing, as some do
@@ -44,6 +44,7 @@ class Ask(Policy):
         make: called with it and a seed, gives a generator.
         batch: number of members to ask for at once: as many as there are slots, in a run with `--rounds`. Without, the
             generator is asked again at each new result, and does not know of the members that still run.
+    Source: gest-api, https://github.com/campa-consortium/gest-api.
     """
 
     vocs: Any

@@ -28,7 +28,7 @@ POINTS = 10_000  # among which members are drawn, new ones for each ranking
 
 @dataclass(frozen=True)
 class Unsure(Policy):
-    """Members drawn more often where a score is high: where the models of a committee disagree, say.
+    """New members, drawn more often where a score is high: where the models of a committee disagree, say.
 
     The score of a point that nobody has simulated is taken from its nearest neighbours among those that were. Members
     are drawn at random with chances that grow with it, without replacement, and not from the highest down: so members
@@ -108,7 +108,7 @@ class Unsure(Policy):
 
 @dataclass(frozen=True)
 class LatinHypercube(Policy):
-    """Members that fill the cube evenly, whatever a model says of them: what `Unsure` is to be compared with.
+    """New members that fill the cube evenly, without a model: the baseline for `Unsure`.
 
     They are the points of one Latin hypercube, the same in every run, in random order; when all were drawn, those of
     the next one. A point that was scored is not drawn again; one whose simulation still runs may be. The score function
@@ -117,6 +117,7 @@ class LatinHypercube(Policy):
     Args:
         dimensions: number of parameters, each drawn from 0 to 1.
         members: number of points, as many as the budget allows.
+    Source: McKay, Beckman and Conover (1979), A comparison of three methods for selecting values of input variables.
     """
 
     dimensions: int

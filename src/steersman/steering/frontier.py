@@ -15,7 +15,7 @@ ELSEWHERE = 2**20  # as if a frame had been started from so often: a ranking put
 
 @dataclass(frozen=True)
 class Frontier(Policy):
-    """Go on from the newest ends that another policy ranks first: as deep as plain simulations, and branching.
+    """The newest ends of segments, with their velocities; another policy says which of them get two segments.
 
     A restart from any frame begins a shallow lineage with new velocities. Here every segment continues one that has
     just ended, with its velocities; the policy says which of them gets a second one, and so which is given up.

@@ -35,7 +35,7 @@ DRAWN = {
 
 @dataclass(frozen=True)
 class Importance(Policy):
-    """Members whose parameters are drawn at random at first, then where a surrogate expects the extreme.
+    """New members, drawn at random at first, then where a surrogate expects an extreme; each has its weight.
 
     The surrogate is fitted to all whole runs so far, anew with every `every` of them. Each member is weighted with its
     own chance, so the estimate is unbiased as long as it does not depend on the outcome which of the runs are known:
@@ -51,7 +51,7 @@ class Importance(Policy):
         every: whole runs after which it is fitted anew.
         points: among which members are drawn, new ones for each ranking.
         surrogate: fitted to the runs; None: a Gaussian process.
-    Source: see rare_events.
+    Source: Peherstorfer, Cui, Marzouk and Willcox (2016), Multifidelity importance sampling; see rare_events.
     """
 
     quantity: str

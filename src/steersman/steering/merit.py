@@ -117,7 +117,7 @@ class Reap(ByMerit):
 
 @dataclass(frozen=True)
 class Fast(ByMerit):
-    """Frames that are good by a score and rarely visited: exploitation and exploration in one sum.
+    """Frames with a high score in rarely visited cells of another score: exploitation and exploration in one sum.
 
     Args:
         score: a scalar score, the higher the better.

@@ -96,7 +96,10 @@ def _place(x: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class LeastCounts(Policy):
-    """Frames of the least visited states, states being clusters of a score (Bowman, Ensign and Pande 2010)."""
+    """Frames of the least visited states, states being clusters of a score.
+
+    Source: Bowman, Ensign and Pande (2010), Enhanced modeling via network theory.
+    """
 
     score: str
     states: int = 50
@@ -167,7 +170,7 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class Unsteered(Policy):
-    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations.
+    """The end of every segment, exactly and once, from its restart state: plain simulations, and the default fallback.
 
     There are as many of them as slots, and each is continued once: a choice ahead would branch them.
     """

@@ -13,7 +13,7 @@ from steersman.system.numbers import whole
 
 @dataclass(frozen=True)
 class Redundant(SegmentRule):
-    """Its last frames all lie in cells that are crowded already.
+    """Its newest `patience` frames all lie in cells that hold `crowd` frames or more.
 
     Args:
         score: name of the score.
@@ -45,7 +45,7 @@ class Redundant(SegmentRule):
 
 @dataclass(frozen=True)
 class Hopeless(SegmentRule):
-    """It has not come nearer to a reference for a while.
+    """A scalar score had no new minimum for `patience` frames: the segment comes no nearer to a reference.
 
     Args:
         score: name of a scalar score, smaller being nearer.

@@ -111,7 +111,8 @@ class Reached(StopRule):
 
 
 def budget(**limits: float) -> Budget:
-    """Stop when any of these is spent: frames, hours, gpu_hours, sim_ns, sim_days.
+    """Stop when any of these is spent: frames, sim_ns, sim_days, hours, gpu_hours. Simulated time counts published
+    frames, and needs the unit of `time` by a UDUNITS name (`ps`, `nanosecond`, `days`).
 
     Raises: ValueError: an unknown name, none at all, or a limit that is not positive.
     """
@@ -126,10 +127,10 @@ def budget(**limits: float) -> Budget:
 
 
 def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
-    """Stop when a metric has risen by less than `rise` (a share) over the last `last` scorings.
+    """Stop when a metric has risen by less than `rise` (a share) over the last `last` scorings. A step from one model
+    to the next does not count, up or down.
 
-    A step from one model to the next does not count, up or down: the number of visited cells of a latent space, say,
-    is another one in another space.
+    The number of visited cells of a latent space, say, is another one in another space.
 
     Raises: ValueError: `last` is no whole number of 1 or more, or `rise` no number above 0.
     """
@@ -139,7 +140,10 @@ def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
 
 
 def reached(metric: str, value: float, *, below: bool = False) -> Reached:
-    """Stop when a metric is at least `value`, or with `below` at most. Raises: ValueError: it is no finite number."""
+    """Stop when a metric is at least `value`, or with `below` at most.
+
+    Raises: ValueError: it is no finite number.
+    """
     finite("reached", value=value)
     boolean("reached", below=below)
     return Reached(metric, value, below)

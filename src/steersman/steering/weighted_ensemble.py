@@ -32,7 +32,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class WeightedEnsemble(Policy):
-    """Members with weights, in rounds: each occupied bin gets so many of them, and nothing is biased.
+    """All ends of a round, split and merged in bins: members with weights, whose averages are those of plain sampling.
 
     All segments of a round end before the next begins. They should simulate the same time, and be random: from equal
     starts, unequal seeds must lead to unequal ends.
@@ -44,6 +44,7 @@ class WeightedEnsemble(Policy):
         target: score that is true where a member has arrived. It goes back to the prepared start with its weight, so
             that the weight that arrives in a round becomes the rate; "": members never go back.
     Raises: ValueError: no members, or edges that do not ascend.
+    Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics simulations for protein association reactions.
     """
 
     score: str

@@ -27,7 +27,7 @@ class EngineError(Exception):
     It survives pickle: one that does not kills the thread of a Parsl executor that hands results back.
 
     Attributes:
-        exit_status: what the command line ends with; the README has the table of them.
+        exit_status: what the command line ends with, see `EXIT_CODES` in cli/__main__.py.
     """
 
     exit_status = 4  # without an annotation: no field

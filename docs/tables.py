@@ -1,0 +1,206 @@
+"""Docstrings, fields and options -> the tables of the pages: `python docs/tables.py` writes them anew.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`. A test compares them: a page cannot become stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from steersman import models, steering
+from steersman.cli.__main__ import EXIT_CODES, app
+from steersman.cli.verbs import VERBS
+from steersman.executors.executor import Blockless
+from steersman.executors.globus import Endpoint
+from steersman.executors.schedulers.registry import SCHEDULERS
+from steersman.executors.site import Node, QueueLimits, Site
+from steersman.executors.threads import Threads
+from steersman.executors.workers import Mpi, Scorers, Trainers, Walkers, Workers
+from steersman.journal.run_directory import RunDirectory
+
+DOCS = Path(__file__).parent
+PLACE = re.compile(r"(?<=<!-- table: )([\w ]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Source):[ \n]*", re.MULTILINE)
+ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
+EXAMPLE = {"version": 3, "call": "KEY", "stage": "steer"}  # of what a part of a run directory is of
+Row = Sequence[str]
+
+
+def main() -> None:
+    for page, text in stale():
+        page.write_text(text, encoding="utf-8")
+
+
+def stale() -> Iterator[tuple[Path, str]]:
+    """Pages that are not as the code says, and what they would be."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        made = PLACE.sub(lambda found: f"{found[1]}{found[2]}\n{TABLES[found[1]]()}\n\n", text)
+        if made != text:
+            yield page, made
+
+
+def commands() -> str:
+    """Each command with its arguments and options."""
+    group = typer.main.get_command(app)
+    context = typer.Context(group)
+    parts = []
+    for verb in VERBS:
+        _, command, _ = group.resolve_command(context, [verb])  # type: ignore[attr-defined]
+        for name, each in {"": command, **getattr(command, "commands", {})}.items():
+            records = (option.get_help_record(context) for option in each.params if option.name != "help")
+            rows = [(f"`{name}`", meaning) for name, meaning in filter(None, records)]
+            title = f"### steersman {verb} {name}".rstrip()
+            parts += [title, _text(inspect.cleandoc(each.help or "")), *([_table(("", ""), rows)] if rows else [])]
+    return "\n\n".join(parts)
+
+
+def exit_codes() -> str:
+    return _table(("exit code", ""), [(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+
+def run_directory() -> str:
+    """The parts of a run directory by what its docstring and those of its methods say."""
+    run, words = RunDirectory(Path("RUN")), _sections(RunDirectory)
+    rows = [(getattr(run, name), meaning) for name, meaning in _entries(words["Attributes"])]
+    for name, method in inspect.getmembers(RunDirectory, inspect.isfunction):
+        if not name.startswith("_") and inspect.signature(method).return_annotation == "Path":
+            given = {each: EXAMPLE[each] for each in inspect.signature(method).parameters if each in EXAMPLE}
+            if len(given) == 1:
+                rows.append((method(run, **given), _sections(method)[""]))
+    return _table(("below RUN", "holds"), [(f"`{_below(part)}`", meaning) for part, meaning in rows])
+
+
+def policies() -> str:
+    left_out = steering.Policy, steering.Turns  # what `a | b` makes
+    return _classes(_of(steering, steering.Policy, left_out), ("policy", "chooses", "source"), signed=True)
+
+
+def segment_rules() -> str:
+    kinds = _of(steering, steering.SegmentRule, (steering.SegmentRule,))
+    return _table(("rule", "a segment is ended when"), [(_signed(each), _sections(each)[""]) for each in kinds])
+
+
+def stop_rules() -> str:
+    rules = steering.budget, steering.plateau, steering.reached
+    words = (_sections(each)[""].removeprefix("Stop when ") for each in rules)
+    return _table(("rule", "the run ends when"), zip(map(_signed, rules), words, strict=True))
+
+
+def networks() -> str:
+    """The models, and which shipped workflows use each."""
+    texts = {file.stem: file.read_text() for file in sorted((DOCS.parent / "workflows").rglob("*.py"))}
+    rows = []
+    for each in _of(models, models.Model, (models.Model,)):
+        used = [f"`{name}`" for name, text in texts.items() if re.search(rf"\b{each.__name__}\b", text)]
+        words = _sections(each)
+        rows.append((f"`{each.__name__}`", words[""], ", ".join(used), words.get("Source", "")))
+    return _table(("class", "learns", "used by", "source"), rows)
+
+
+def site_keys() -> str:
+    """Every key of a site file, with its default."""
+    parts: list[tuple[str, Iterable[Row]]] = [
+        ("of the site", _fields(Site)),
+        ("of `simulation`, `training` and `scoring`", _fields(Workers)),
+        ("of `simulation`", _fields(Walkers, Workers)),
+        ("of `training`", _fields(Trainers, Workers)),
+        ("of `scoring`", _fields(Scorers, Workers)),
+        ("of `training` or `scoring` on an endpoint", _fields(Endpoint, Blockless)),
+        ("of `scoring` in threads", _fields(Threads, Blockless)),
+        ("of `mpi`", _fields(Mpi)),
+        ("of `node`", _fields(Node)),
+        ("of a queue in `queues`", _fields(QueueLimits)),
+    ]
+    own = {key: kind for key, kind in sorted(SCHEDULERS.items()) if kind.__module__.startswith("steersman.")}
+    parts += [(f"of `{key}`: {_sections(kind)['']}", _fields(kind)) for key, kind in own.items()]
+    titles = "key", "default", "meaning"
+    return "\n\n".join(f"**Keys {title.rstrip('.')}**\n\n{_table(titles, rows)}" for title, rows in parts)
+
+
+def _fields(kind: type[Any], base: type[Any] | None = None) -> list[Row]:
+    """Fields of a pydantic model, but those that are as in its base."""
+    said = dict(entry for each in reversed(kind.__mro__) for entry in _entries(_sections(each).get("Args", "")))
+    known = base.model_fields if base else {}
+    rows = []
+    for name, field in kind.model_fields.items():
+        same = name in known and known[name].default == field.default
+        if not same and name not in SCHEDULERS:
+            default = field.get_default(call_default_factory=True)
+            plain = isinstance(default, str | int | float) and default != ""
+            rows.append((f"`{name}`", f"`{_plain(default)}`" if plain else "", said.get(name, "")))
+    return rows
+
+
+def _plain(default: str | float) -> str:
+    """A default as a site file would have it."""
+    if isinstance(default, str):
+        return default
+    return str(default).lower() if isinstance(default, bool) else f"{default:g}"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "exit codes": exit_codes,
+    "run directory": run_directory,
+    "policies": policies,
+    "segment rules": segment_rules,
+    "stop rules": stop_rules,
+    "models": networks,
+    "site keys": site_keys,
+}
+
+
+def _classes(kinds: Iterable[type], titles: Row, *, signed: bool) -> str:
+    words = ((each, _sections(each)) for each in kinds)
+    return _table(titles, [(_signed(each), said[""], said.get("Source", "")) for each, said in words])
+
+
+def _of(module: Any, base: type, left_out: tuple[type, ...]) -> list[type]:
+    """The subclasses of a class that a module exports, by name."""
+    found = (getattr(module, name) for name in sorted(dir(module)))
+    return [each for each in found if inspect.isclass(each) and issubclass(each, base) and each not in left_out]
+
+
+def _signed(function: Any) -> str:
+    parameters = [each.replace(annotation=each.empty) for each in inspect.signature(function).parameters.values()]
+    return f"`{function.__name__}{inspect.Signature(parameters)}`"
+
+
+def _sections(documented: Any) -> dict[str, str]:
+    """The first paragraph of a docstring under "", and each of its sections under its title."""
+    before, *others = SECTION.split(inspect.cleandoc(documented.__doc__ or ""))
+    return {"": before.partition("\n\n")[0], **dict(zip(others[::2], others[1::2], strict=True))}
+
+
+def _entries(section: str) -> list[tuple[str, str]]:
+    """`a, b: meaning` of each entry of a section, one for each name."""
+    parts = [part.partition(": ") for part in ENTRY.split(section) if part.strip()]
+    return [(name.strip(), meaning) for names, _, meaning in parts for name in names.split(",")]
+
+
+def _below(part: Any) -> str:
+    path: Path = getattr(part, "path", part)
+    return str(path.relative_to("RUN")) + ("" if path.suffix else "/")
+
+
+def _table(titles: Row, rows: Iterable[Row]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    cells = ([_text(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _text(words: str) -> str:
+    """One line of Markdown: what stands outside of code is no HTML."""
+    parts = re.sub(r"\s+", " ", words).strip().split("`")
+    return "`".join(part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(parts))
+
+
+if __name__ == "__main__":
+    main()
