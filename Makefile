@@ -124,6 +124,7 @@ test-pythons:
 
 # The site: build/site/index.html. Nothing is fetched; what is wrong with a link, an anchor or a docstring is an error.
 docs: $(BIN)/.installed
+	$(BIN)/python docs/tables.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 AT_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 NOTEBOOK = ROOT / "lab" / "notebook"
-FIRST = ("howto", "workflows", "results", "steering", "models", "glossary", "gallery")  # that many look for
+FIRST = ("install", "howto", "workflows", "results", "steering", "models", "glossary", "gallery")  # that many look for
 SECTIONS = {
     "Tutorials": "tutorials",
     "Results": "results",

@@ -35,6 +35,11 @@ def test_every_command_is_on_a_page() -> None:
     assert {*VERBS} <= {verb for page in PAGES for verb, _ in CALL.findall(page.read_text())}
 
 
+def test_the_readme_can_be_read_at_a_sitting() -> None:
+    """What does not fit is on a page of docs/."""
+    assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
 def options(verb: str) -> set[str]:
     group = typer.main.get_command(app)
     context = typer.Context(group)

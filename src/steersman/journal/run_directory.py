@@ -64,7 +64,8 @@ class RunDirectory:
         decisions: every choice of a start with its reason, and the frames that were passed over.
         log: what the driver did, warnings of libraries, tracebacks.
         errors: `w0.12.txt` has cause and stderr of segment 12 of walker 0, if it failed; `w3.stdout` and `w3.stderr`
-            what walker 3 printed, and where a segmentation fault killed it.
+            what walker 3 printed, and where a segmentation fault killed it; `steer.txt`, `training-0003.txt` and
+            `scoring-0003.txt` the traceback of a stage that failed.
         settings_file: parameters, seed and site.
         site_file: the site, of a run that was resumed on another one.
         environment_file: versions of packages, host, user and commit.
