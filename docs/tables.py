@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 
@@ -88,7 +88,8 @@ def segment_rules() -> str:
 
 
 def stop_rules() -> str:
-    rules = steering.budget, steering.plateau, steering.reached
+    functions = (each for name in sorted(dir(steering)) if inspect.isfunction(each := getattr(steering, name)))
+    rules = [each for each in functions if issubclass(_returned(each), steering.StopRule)]
     words = (_sections(each)[""].removeprefix("Stop when ") for each in rules)
     return _table(("rule", "the run ends when"), zip(map(_signed, rules), words, strict=True))
 
@@ -128,7 +129,7 @@ def _fields(kind: type[Any], base: type[Any] | None = None) -> list[Row]:
     """Fields of a pydantic model, but those that are as in its base."""
     said = dict(entry for each in reversed(kind.__mro__) for entry in _entries(_sections(each).get("Args", "")))
     known = base.model_fields if base else {}
-    rows = []
+    rows = list[Row]()
     for name, field in kind.model_fields.items():
         same = name in known and known[name].default == field.default
         if not same and name not in SCHEDULERS:
@@ -166,6 +167,11 @@ def _of(module: Any, base: type, left_out: tuple[type, ...]) -> list[type]:
     """The subclasses of a class that a module exports, by name."""
     found = (getattr(module, name) for name in sorted(dir(module)))
     return [each for each in found if inspect.isclass(each) and issubclass(each, base) and each not in left_out]
+
+
+def _returned(function: Callable[..., Any]) -> type:
+    returned = get_type_hints(function).get("return")
+    return returned if inspect.isclass(returned) else object
 
 
 def _signed(function: Any) -> str:
