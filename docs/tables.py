@@ -22,7 +22,7 @@ from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import Node, QueueLimits, Site
 from steersman.executors.threads import Threads
 from steersman.executors.workers import Mpi, Scorers, Trainers, Walkers, Workers
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import LEARNED, RunDirectory
 
 DOCS = Path(__file__).parent
 PLACE = re.compile(r"(?<=<!-- table: )([\w ]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -69,10 +69,11 @@ def run_directory() -> str:
     """The parts of a run directory by what its docstring and those of its methods say."""
     run, words = RunDirectory(Path("RUN")), _sections(RunDirectory)
     rows = [(getattr(run, name), meaning) for name, meaning in _entries(words["Attributes"])]
+    rows += [(run.path / name, meaning) for name, meaning in LEARNED.items()]
     for name, method in inspect.getmembers(RunDirectory, inspect.isfunction):
         if not name.startswith("_") and inspect.signature(method).return_annotation == "Path":
             given = {each: EXAMPLE[each] for each in inspect.signature(method).parameters if each in EXAMPLE}
-            if len(given) == 1:
+            if len(given) == 1 and method(run, **given).parent.name not in LEARNED:
                 rows.append((method(run, **given), _sections(method)[""]))
     return _table(("below RUN", "holds"), [(f"`{_below(part)}`", meaning) for part, meaning in rows])
 

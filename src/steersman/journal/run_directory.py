@@ -39,8 +39,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows 
 UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
 BIASES = "biases"
 LEARNED = {  # folders of what is learned
-    "models": "weights and cards of the models",
-    BIASES: "versions of the bias that pushed the simulations",
+    "models": "weights (safetensors) and cards of the models, by version",
+    BIASES: "versions of the bias, of a run whose simulations a model pushes",
 }
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 OTHER = "give another --run-dir"
@@ -109,7 +109,7 @@ class RunDirectory:
         self.unborn = self.path / ".unborn"  # is there until the journal is
 
     def model(self, version: int) -> Path:
-        """Weights (safetensors) and cards of a version of the model."""
+        """Of a version, see LEARNED."""
         return self.path / "models" / f"{version:04d}"
 
     def task(self, call: str) -> Path:
