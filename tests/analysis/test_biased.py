@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import warnings
 from dataclasses import fields
@@ -25,7 +27,7 @@ from steersman.data.unbiased import FewPassages
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
-from steersman.journal.modes.biases import file_of
+from steersman.journal.modes.biases import Biases, file_of, read
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -33,7 +35,8 @@ from steersman.steering import Opes, Scores
 from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import weights
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadRequest, DamagedFile
+from steersman.worker import tasks
 from tests.steering.test_reweighting import GRID, U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
@@ -95,7 +98,8 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
             energies.append(biases[-1].energy(GRID))
             file_of(directory, len(biases)).parent.mkdir(exist_ok=True)
             file_of(directory, len(biases)).write_bytes(biases[-1].to_bytes())
-            journal.append(records.Biased(bias=len(biases), model=model, frames=z.size, sha256=""))
+            sha256 = run_directory.sha256(file_of(directory, len(biases)))
+            journal.append(records.Biased(bias=len(biases), model=model, frames=z.size, sha256=sha256))
         nodes = drawn(U + energies[-1], WALKERS * FRAMES, rng).reshape(WALKERS, FRAMES)
         share = np.where((np.arange(WALKERS) == 0) & (number == SOFT), 0.5, 1.0)[:, None]
         z, felt = np.hstack([z, GRID[nodes]]), np.hstack([felt, share * energies[-1][nodes]])
@@ -164,6 +168,33 @@ def test_weights_are_those_of_the_versions_in_the_directory(run: steersman.Run, 
     biases = {k: steersman.steering.Bias.from_bytes(file_of(directory, k).read_bytes()) for k in np.unique(version)}
     truth = weights(version, lambda k, some: biases[k].energy(z[some]))
     np.testing.assert_allclose(used["weight"], truth, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::steersman.data.errors.DamagedPart")  # `run.scores` has no weights
+@pytest.mark.parametrize("way", ["another", "a pipe", "a link"])
+def test_a_version_of_the_bias_that_is_not_the_runs_is_not_used(
+    way: str, directory: RunDirectory, tmp_path: Path
+) -> None:
+    """By those who look, by the driver and by a walker; whoever wrote it."""
+    copy, outside = RunDirectory(tmp_path / "run"), tmp_path / "outside.npz"
+    shutil.copytree(directory.path, copy.path)
+    newest = History(copy).state.mode(Biases).versions[-1]
+    file = file_of(copy, newest.bias)
+    file.replace(outside)
+    if way == "another":
+        shutil.copyfile(file_of(copy, newest.bias - 1), file)
+    elif way == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(outside)
+    for look in (
+        lambda: steersman.open_run(copy.path).unbiased.weights,
+        lambda: free_energy.draw(History(copy)),
+        lambda: read(copy, newest.bias, newest.sha256),
+        lambda: tasks._bias(str(copy.path), newest.bias, 1.0, newest.sha256),
+    ):
+        with pytest.raises(DamagedFile):
+            look()
 
 
 def test_the_report_says_of_weights_and_states_what_analyse_says(run: steersman.Run, directory: RunDirectory) -> None:

@@ -238,6 +238,8 @@ def test_frames_store_the_energy_that_their_version_has_there(copy: RunDirectory
     starts = {start.start: start for start in journal.read(copy.journal, Start)}
     versions = set[int]()
     state = opened(copy.path)[1]
+    made = {0: ""} | {bias.bias: bias.sha256 for bias in state.mode(Biases).versions}
+    assert all(start.bias_sha256 == made[start.bias] for start in starts.values())
     for segment in state.segments:
         start, end = starts[segment.start], state.walkers[segment.walker].rows_end(segment)
         if not (segment.counts and segment.first < end):

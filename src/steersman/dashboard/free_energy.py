@@ -35,7 +35,7 @@ def draw(history: History) -> tuple[Figure, str]:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
     biases = {round(i): of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}
-    made = [read(history.directory, each.bias) for each in biases.values()]
+    made = [read(history.directory, each.bias, each.sha256) for each in biases.values()]
     tracks = _Tracks.of(history)
     if tracks is None:
         figure = style.sheet(2.7)

@@ -43,7 +43,8 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     at = np.flatnonzero(version)
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
-    biases = {int(k): read(history.directory, int(k)) for k in np.unique(version[at])}
+    made_of = {each.bias: each.sha256 for each in history.state.mode(Biases).sound}
+    biases = {int(k): read(history.directory, int(k), made_of[k]) for k in np.unique(version[at])}
     z, wrong = _coordinate(scores, at, version[at], biases)
     kept = ~np.isin(made[at], made[at[wrong]])
     odd = int((~kept).sum())

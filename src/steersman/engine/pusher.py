@@ -96,5 +96,5 @@ class Pusher:
 
     def _read(self, record: Biased) -> Bias:
         if self._newest is None or self._newest[0] != record.bias:
-            self._newest = record.bias, biases.read(self._directory, record.bias)
+            self._newest = record.bias, biases.read(self._directory, record.bias, record.sha256)
         return self._newest[1]

@@ -195,6 +195,7 @@ class Start(Record, tag="start", frozen=True):
     instead: FrameId | None = None  # the end of a segment that nobody goes on from, for its walker was lost
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
+    bias_sha256: Name = ""  # of the file of that version
     share: Amount = 1.0  # of its energy: half of it each time that the start failed; 0 of a control, never pushed
 
     @property

@@ -148,7 +148,7 @@ class Standing:
         """Whether nothing that a start is given was set aside."""
         return self.unsound.isdisjoint(start.given.versions)
 
-    def learned(self, start: records.Start) -> dict[str, int]:
+    def learned(self, start: records.Start) -> dict[str, Any]:
         """Fields of `Start`: what a start gets of what was learned, which is the newest."""
         fields = {"with_model": self.model}
         for mode in self.modes:

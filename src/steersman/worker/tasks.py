@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
-from steersman.journal.given import Given
 from steersman.journal.modes import biases
+from steersman.journal.records import Start as Order
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.kinds import Train
@@ -90,14 +90,15 @@ def _model(run: str, version: int) -> Any:
 
 
 @functools.lru_cache(maxsize=2)
-def _bias(run: str, version: int, share: float) -> Bias | None:
+def _bias(run: str, version: int, share: float, sha256: str = "") -> Bias | None:
     """One object for all segments of a process that have it, so that apps set their tables once."""
-    return biases.read(RunDirectory(Path(run)), version).softer(share) if version else None
+    return biases.read(RunDirectory(Path(run)), version, sha256).softer(share) if version else None
 
 
-def _learned(run: str, given: Given) -> dict[str, Any]:
+def _learned(run: str, order: Order) -> dict[str, Any]:
     """What `Start` has of what was learned."""
-    return {"bias": _bias(run, given.bias, given.share), "load": functools.partial(_model, run, given.with_model)}
+    bias = _bias(run, order.bias, order.share, order.bias_sha256)
+    return {"bias": bias, "load": functools.partial(_model, run, order.with_model)}
 
 
 @functools.lru_cache(maxsize=1)

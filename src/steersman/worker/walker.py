@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
-from steersman.journal.given import Given
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
@@ -87,7 +86,7 @@ class Walker:
         lease_s: how long a start is its own without a sign of life.
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
-        learned: gives what `Start` has of what was learned, by what its start is given.
+        learned: gives what `Start` has of what was learned, by the record of its start.
     """
 
     number: int
@@ -108,7 +107,7 @@ class Walker:
     lease_s: float = LEASE_S
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
-    learned: Callable[[Given], dict[str, Any]] = lambda given: {}
+    learned: Callable[[Order], dict[str, Any]] = lambda order: {}
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
@@ -280,7 +279,7 @@ class Walker:
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
-        learned = self.learned(order.given)
+        learned = self.learned(order)
         if order.parent is None:
             return Start(self.prepared, self._watched(NoFrame()), draw=draw, **learned)
         walker, row, segment = order.parent

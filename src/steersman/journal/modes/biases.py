@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from steersman.journal.errors import RunDamaged
 from steersman.journal.frame_keys import WALKER, frame_key
 from steersman.journal.modes.mode import Check, Mode, Remaking
 from steersman.journal.records import UNKNOWN, Biased, Record, Start
@@ -23,9 +24,13 @@ def file_of(directory: RunDirectory, version: int) -> Path:
     return directory.path / BIASES / f"{version:05d}.npz"
 
 
-def read(directory: RunDirectory, version: int) -> Bias:
-    """Raises: FileNotFoundError, or whatever a damaged file makes its reader raise."""
-    return Bias.from_bytes(file_of(directory, version).read_bytes())
+def read(directory: RunDirectory, version: int, sha256: str) -> Bias:
+    """Raises: RunDamaged: it is not the one with this hash, which the journal has. FileNotFoundError. OddFile."""
+    file = file_of(directory, version)
+    data = directory.read(file)
+    if sha256 and hashlib.sha256(data).hexdigest() != sha256:  # an older journal does not say it of starts
+        raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
+    return Bias.from_bytes(data)
 
 
 class Biases(Mode):
@@ -105,9 +110,10 @@ class Biases(Mode):
     def of_segments(self, starts: np.ndarray, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: given[name] for name in ("bias", "share")} if self.versions else {}
 
-    def learned(self, start: Start) -> dict[str, int]:
-        newest = self.newest if start.share else None
-        return {"with_model": newest.model, "bias": newest.bias} if newest else {"bias": 0}
+    def learned(self, start: Start) -> dict[str, Any]:
+        if newest := self.newest if start.share else None:
+            return {"with_model": newest.model, "bias": newest.bias, "bias_sha256": newest.sha256}
+        return {"bias": 0, "bias_sha256": ""}
 
     def first_share(self, start: Start, steering: Steering) -> float:
         """No bias pushes a control, nor any start that goes on from one."""

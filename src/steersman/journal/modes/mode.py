@@ -77,7 +77,7 @@ class Mode:
         """Columns of the table of segments, by their starts and what these were given, see `Given`."""
         return {}
 
-    def learned(self, start: Start) -> dict[str, int]:
+    def learned(self, start: Start) -> dict[str, Any]:
         """Fields of `Start`: which versions of what was learned a start is given."""
         return {}
 
