@@ -6,6 +6,7 @@ import pickle
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +34,7 @@ from steersman.journal.calls import RESULT
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Called, Run, Session, Task
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
@@ -225,6 +226,36 @@ def test_a_result_that_was_changed_is_found_is_not_loaded_and_is_made_again(plan
     assert not [each for each in verify(plans.directory) if each.what == "task"]
     assert plans.follow(lambda: [one.later(7)])[0].tolist() == [7.0] * 3
     assert file.read_bytes() == whole
+
+
+def test_what_a_worker_had_written_when_the_driver_died_is_taken_and_nothing_else(plans: Plans) -> None:
+    """Not what a call made before its task was mended, and not what was changed."""
+    numbers = range(3)
+
+    def plan() -> Any:
+        return [plans.module.one.later(i) for i in numbers]
+
+    plans.follow(plan)
+    keys = [key_of("one", ((i,), {}), 0) for i in numbers]
+    taken, gone, changed = files = [plans.directory.task(key) / RESULT for key in keys]
+    story = list(journal.read(plans.directory.journal))
+    killed = [each for each in story if not (isinstance(each, Task) and each.call in keys[:2])]
+    journal.rewrite(plans.directory.journal, killed)
+    gone.unlink()
+    changed.write_bytes(pickle.dumps(Trap()))
+    before = taken.stat().st_mtime_ns
+    assert [each.tolist() for each in plans.follow(plan)] == [[i] * 3 for i in numbers]
+    assert taken.stat().st_mtime_ns == before
+    recorded = {each.call: each.sha256 for each in plans.records(Task)}
+    assert [recorded[key] for key in keys] == [sha256(file) for file in files]
+    journal.rewrite(plans.directory.journal, [each for each in story if getattr(each, "call", "") != keys[0]])
+    recorder, jobs = plans.recorder(), SimpleNamespace(submit=lambda *_, **__: Future())
+    planner = Planner(plans.directory, plans.workflow, recorder, jobs)  # type: ignore[arg-type]
+    planner.call("one", ((0,), {}), 0)
+    planner.advance()
+    recorder.journal.close()
+    assert plans.records(Called)[-1].call == keys[0]
+    assert not taken.exists(), "a driver that dies now takes it for what this call gave"
 
 
 class Trap:

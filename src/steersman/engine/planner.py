@@ -1,4 +1,4 @@
-"""Plans before and after the loop: what they call is done on workers, each call once, in the order of what it needs.
+"""Plans before and after the loop: what they call is done on workers, in the order of what it needs.
 
 A plan runs in a thread and only makes futures; Parsl waits for those that are arguments. What is done is in the
 journal, with the SHA-256 of its result, so a plan that is run again gets it at once.
@@ -7,6 +7,7 @@ journal, with the SHA-256 of its result, so a plan that is run again gets it at 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import traceback
 from collections import deque
@@ -165,15 +166,19 @@ class Planner:
 
     def _begin(self, call: _Call) -> None:
         known = self._recorder.state.calls.get(call.key)
+        file = self._directory.task(call.key) / RESULT
+        found = sha256(file) if known and file.is_file() and file.stat().st_uid == os.getuid() else ""
+        if known and found and known.sha256 in ("", found):
+            if not known.sha256:  # it was written, and the driver died before it knew
+                self._recorder.record(Task(call=call.key, sha256=found, size=file.stat().st_size))
+            self._settle(call, Receipt(call.key, found))
+            return
+        if known and known.sha256:
+            self._recorder.note(f"the result of {known} is missing or was changed; it is made again")
+        file.unlink(missing_ok=True)  # so that what lies there later is what this call gave
         if known is None:
             needs = tuple(each.key for each in call.needs)
             self._recorder.record(Called(call=call.key, task=call.name, needs=needs, words=call.words))
-        elif known.sha256:
-            file = self._directory.task(call.key) / RESULT
-            if file.is_file() and sha256(file) == known.sha256:
-                self._settle(call, Receipt(call.key, known.sha256))
-                return
-            self._recorder.note(f"the result of {known} is missing or was changed; it is made again")
         self._submit(call)
 
     def _record_asked(self) -> None:

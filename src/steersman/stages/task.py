@@ -1,4 +1,4 @@
-"""Functions of a workflow file that run before or after the loop, each call once: `later` -> a future.
+"""Functions of a workflow file that run before or after the loop, each call until it is done: `later` -> a future.
 
 A call is known by its content: the SHA-256 of its name and arguments, a future among them by the key of its call.
 """
