@@ -258,7 +258,7 @@ BUGS = [
     Bug("data/why.py", " and _left_state(history, start.parent)", "", "tests/data/test_run.py"),
     Bug("dashboard/structure.py", "if beyond := int", "if beyond := 0 * int", "tests/dashboard/test_figures.py"),
     Bug("system/reading.py", "file.read(AT_ONCE)", "file.read(most)", "tests/system/test_reading.py"),
-    Bug("checks/trying.py", "workflow.scoring.early:", "False:", "tests/checks/test_trying.py"),
+    Bug("stages/kinds/train.py", "if scoring and scoring.early:", "if False:", "tests/checks/test_trying.py"),
     Bug("analysis/comparison/statistics.py", "if alike else LEVEL", "if False else LEVEL",
         "tests/analysis/test_statistics.py"),
     Bug("analysis/comparison/verdicts.py", "np.median([np.ptp(values)", "np.max([np.ptp(values)",

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "steering": {"system", "store"},
     "journal": {"system", "store", "steering"},
     "models": {"system", "bus", "store"},
-    "stages": {"system", "store", "steering", "models", "workflows"},
+    "stages": {"system", "store", "steering", "journal", "models", "workflows"},
     "apps": {"system", "store", "steering", "models", "stages"},
     "executors": {"system", "bus", "site_configs"},
     "worker": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors"},

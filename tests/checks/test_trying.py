@@ -115,7 +115,7 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     found = steps(write())
     assert [name for name, step in found.items() if not step.ok] == []
     assert list(found) == [
-        "prepare", "simulate", "train", "score", "train again", "steer", "simulate from there", "prune", "metric far",
+        "prepare", "simulate", "train", "score", "steer", "prune", "simulate from there", "train again", "metric far",
         "figure where", "panel numbers",
     ]  # fmt: skip
     assert found["simulate"].found.startswith("25 frames of time float64 (), x float64 (2,)")

@@ -16,7 +16,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Hired, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.stages.kinds import Train
+from steersman.stages.kinds.train import Train
 from steersman.stages.rules import Every
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob

@@ -21,9 +21,9 @@ from steersman.executors.preflight import Finding as Check
 from steersman.executors.preflight import findings
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
+from steersman.stages.kinds.train import limit
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
-from steersman.steering.decide import PRUNES_NONE
 from steersman.steering.protocols import AnyOf, StopRule
 from steersman.steering.stop import Budget
 
@@ -31,17 +31,14 @@ from steersman.steering.stop import Budget
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     """Check everything that a run would need; workflow, parameters and site were validated before."""
     workflow = plan.workflow
-    parts = ("prepare_function", "before_plan", "simulation", "training", "scoring", "after_plan")
-    stages = [name for name in parts if getattr(workflow, name)]
+    stages = ", ".join(stage.kind for stage in workflow.stages)
     return [
-        Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        Check("workflow", True, f"{plan.source} ({stages})"),
         *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, _stop(workflow.stop_rule(plan.params))),
         Check("simulated time", True, _time(workflow.time_unit)),
-        _training(plan),
-        *([Check("held out", True, found)] if (found := _held_out(plan)) else []),
-        Check("steering", True, _steering(plan)),
+        *(Check(*each) for stage in workflow.stages for each in stage.checked(plan)),
         *_site(plan),
         _bus(plan.site.servers),
         _writable(root),
@@ -75,53 +72,12 @@ def _site(plan: Plan) -> list[Check]:
 
 def _hours(rule: StopRule, gpus: int) -> float | None:
     """Maximum length of a run according to its budget; None: the budget has no hours."""
-    hours = [_limit("hours", rule), _limit("gpu_hours", rule) / gpus if gpus else math.inf]
+    hours = [limit("hours", rule), limit("gpu_hours", rule) / gpus if gpus else math.inf]
     return min(hours) if math.isfinite(min(hours)) else None
-
-
-def _training(plan: Plan) -> Check:
-    """A budget of frames may be spent before the first training: a draw that is held out makes one frame at least."""
-    rule = plan.workflow.train_rule(plan.params)
-    if rule is None:
-        return Check("training when", True, "none")
-    ranks = plan.workflow.training.ranks if plan.workflow.training else 1
-    fewer = f", on {ranks} ranks, or as many as there are full batches; --try says for how long those are fewer"
-    when = str(rule) + (fewer if ranks > 1 else "")
-    budget, draws = (
-        _limit("frames", plan.workflow.stop_rule(plan.params)),
-        len(plan.workflow.held_out_draws(plan.params)),
-    )
-    if budget - draws >= rule.first:
-        return Check("training when", True, when)
-    left = f"{budget:g} frames, of which {draws} or more are held out" if draws else f"{budget:g} frames"
-    return Check("training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it")
-
-
-def _limit(name: str, rule: StopRule) -> float:
-    """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
-    budgets = (each for each in _rules(rule) if isinstance(each, Budget))
-    return min((each.limits.get(name, math.inf) for each in budgets), default=math.inf)
 
 
 def _rules(rule: StopRule) -> Sequence[StopRule]:
     return rule.rules if isinstance(rule, AnyOf) else (rule,)
-
-
-def _held_out(plan: Plan) -> str:
-    drawn = len(plan.workflow.held_out_draws(plan.params))
-    return f"{drawn} draws, simulated first" if drawn else "every tenth start" if plan.workflow.training else ""
-
-
-def _steering(plan: Plan) -> str:
-    steering = plan.workflow.steering
-    guided = " (guided by a known reference)" if steering.guided else ""
-    own = steering.policy.draws or steering.policy.rounds
-    at_first = "" if own else f"; {steering.fallback.name} until scores exist"
-    exact = plan.workflow.simulation and plan.workflow.simulation.exact
-    where = "; starts only where segments gave their state" if exact else ""
-    pushed = f"; {words}" if (words := steering.pushed) else ""
-    pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random{at_first}{guided}{where}{pushed}"
 
 
 def _bus(servers: int) -> Check:
@@ -157,7 +113,7 @@ def _files(plan: Plan) -> Check:
 def _space(plan: Plan, root: Path) -> Check:
     """What a frame may take at most; how much it takes, only a frame tells."""
     free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
-    frames = _limit("frames", plan.workflow.stop_rule(plan.params))
+    frames = limit("frames", plan.workflow.stop_rule(plan.params))
     each = f", so each of {frames:,.0f} frames may take {in_bytes(free / frames)}" if math.isfinite(frames) else ""
     enough = free > 2**30
     words = "; --try says how much a frame takes" if enough else ": less than 1 GiB; make room"
@@ -168,7 +124,7 @@ def _memory(plan: Plan) -> list[Check]:
     """The same of the window that a training reads; other nodes may have more."""
     if plan.workflow.training is None:
         return []
-    frames = min(plan.workflow.training.window, _limit("frames", plan.workflow.stop_rule(plan.params)))
+    frames = min(plan.workflow.training.window, limit("frames", plan.workflow.stop_rule(plan.params)))
     memory = psutil.virtual_memory().total
     words = f"{in_bytes(memory)} here, so each of the {frames:,.0f} frames that a training reads may take"
     return [Check("memory", True, f"{words} {in_bytes(memory / frames)}; --try says how much it reads of each")]

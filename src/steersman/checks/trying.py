@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from steersman.checks.errors import NoFrames
 from steersman.journal.modes.held_out import EVERY
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
-from steersman.stages.kinds import Train
+from steersman.stages.kinds.stage import Try
+from steersman.stages.kinds.train import Train
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, copied, imported
 from steersman.stages.out import MOST_FRAMES, Out
@@ -35,7 +36,6 @@ from steersman.stages.segment import Enough
 from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
 from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
-from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, Window
@@ -56,14 +56,6 @@ class Step:
     ok: bool
     seconds: float
     found: str
-
-
-class _Stage(NamedTuple):
-    what: str
-    act: Callable[[], str]
-    function: Any = None  # of the workflow file
-    needed: bool = True  # by the stages after it
-    judges: bool = False  # runs that have ended
 
 
 def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
@@ -146,7 +138,7 @@ def _importable(source: Path, folder: Path) -> Iterator[None]:
 class _Trial:
     def __init__(self, workflow: Workflow, params: Params, folder: Path) -> None:
         assert workflow.simulation is not None
-        self._workflow, self._params, self._folder = workflow, params, folder
+        self.workflow, self._params, self._folder = workflow, params, folder
         self._simulation, self._steering = workflow.simulation, workflow.steering
         self._stop = workflow.stop_rule(params)
         self._prepared: Any = None
@@ -154,7 +146,7 @@ class _Trial:
         self._model: Any = None
         self._out: Out | None = None
         self._scores = results.scores(0, {}, 0)
-        self._candidate: Candidate | None = None
+        self.candidate: Candidate | None = None
         self._bias: Bias | None = None
         self._most = MOST_FRAMES  # of a segment
         self._unread = False  # a segment that had no state did not look at its frame
@@ -165,68 +157,36 @@ class _Trial:
         """Of the frames, by name; empty before the score stage."""
         return self._scores.values
 
-    def stages(self) -> Iterator[_Stage]:
-        workflow, steering = self._workflow, self._steering
-        if workflow.prepare_function or workflow.before_plan:
-            what = "prepare" if workflow.prepare_function else "before"
-            yield _Stage(what, self._prepare, workflow.prepare_function or workflow.before_plan)
-        if workflow.held_out_function:
-            yield _Stage("held_out", self._hold_out, workflow.held_out_function)
-        if steering.policy.draws or steering.fallback.draws:
-            yield _Stage("steer, before there are frames", self._steer)
-        yield _Stage("simulate", self._simulate, self._simulation.function)
-        if workflow.training:
-            if workflow.scoring and workflow.scoring.early:
-                yield _Stage("score, before there is a model", self._score, workflow.scoring.function, needed=False)
-            yield _Stage("train", self._train_first, workflow.training.function)
-        yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
-        if workflow.training:
-            yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
-        if steering.bias:
-            yield _Stage("bias", functools.partial(self._make_bias, steering.bias))
-        yield _Stage("steer", self._steer)
-        from_there = "simulate from there" + (", under the bias" if steering.bias else "")
-        yield _Stage(from_there, self._simulate, self._simulation.function, needed=False)
-        if self._candidate is not None and self._candidate.exact and not steering.policy.rounds:
-            yield _Stage("simulate from a frame without a state", self._without_state, self._simulation.function, False)
-        if steering.prune:
-            yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
-        for name, metric in workflow.metrics.items():
-            yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
-        for name, yardstick in workflow.yardsticks.items():
-            act = functools.partial(self._judge, name, yardstick)
-            yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False, judges=True)
-        for name, (_, figure) in workflow.figures.items():
-            yield _Stage(f"figure {name}", functools.partial(self._show, results.figure, figure), figure, needed=False)
-        for name, (_, panel) in workflow.panels.items():
-            yield _Stage(f"panel {name}", functools.partial(self._show, results.panel, panel), panel, needed=False)
-        if workflow.after_plan:
-            yield _Stage("after", lambda: "not tried: it gets the whole run, when it has ended", needed=False)
+    def stages(self) -> Iterator[Try]:
+        for stage in self.workflow.stages:
+            yield from stage.tried(self)
+        for stage in self.workflow.stages:
+            yield from stage.tried_again(self)
 
-    def _prepare(self) -> str:
-        plan = self._workflow.before_plan
+    def prepare(self) -> str:
+        plan = self.workflow.before_plan
         if plan is not None:
-            made, found = plans.tried(self._workflow, plan, self._params)
-        elif self._workflow.prepare_function is not None:
-            made = self._workflow.prepare_function(self._params)
+            made, found = plans.tried(self.workflow, plan, self._params)
+        elif self.workflow.prepare_function is not None:
+            made = self.workflow.prepare_function(self._params)
             found = type(made).__name__
         self._prepared = pickle.loads(pickle.dumps(made))
         return found
 
-    def _hold_out(self) -> str:
-        draws = self._workflow.held_out_draws(self._params)
+    def hold_out(self) -> str:
+        draws = self.workflow.held_out_draws(self._params)
         self._held_out = draws[0] if draws else {}
         return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
-    def _without_state(self) -> str:
+    def simulate_without_state(self) -> str:
         """As after the loss of a walker, and as policies do that choose any frame."""
         if self._exact:
             return "not tried: segments begin at the prepared start, or where one ended that gave its state"
-        assert self._candidate is not None
-        self._candidate = replace(self._candidate, exact=False)
-        return self._simulate()
+        assert self.candidate is not None
+        self.candidate = replace(self.candidate, exact=False)
+        return self.simulate()
 
-    def _simulate(self) -> str:
+    def simulate(self) -> str:
         out = Out(SEED, frames=self._most, after=self._out, variables=self._simulation.variables)
         prepared, random, segments = pickle.dumps(self._prepared), random_numbers.states(), 0
         try:
@@ -250,11 +210,11 @@ class _Trial:
             alike = "segments that begin alike are the same, but for random numbers of a generator of their own"
             ended += f"; out.seed was never read: {alike}"
         self._out = self._out or out
-        if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
+        if "time" in out.stored and (unit := self.workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
         ended += variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
-        return f"{variables.frames_in_words(out, segments)}{sizes.in_words(out, self._workflow, self._params)}{ended}"
+        return f"{variables.frames_in_words(out, segments)}{sizes.in_words(out, self.workflow, self._params)}{ended}"
 
     def _check_bias(self, rule: Opes, bias: Bias, out: Out) -> None:
         pushed, self._bias = results.scores(out.frames, self._scored(out.stored), 0), None
@@ -267,7 +227,7 @@ class _Trial:
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""
-        chosen = self._candidate
+        chosen = self.candidate
         given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
             drawn = (self._out is None and self._held_out) or (chosen.draw if chosen else {})
@@ -303,7 +263,7 @@ class _Trial:
         assert self._out is not None
         return self._out.stored
 
-    def _train_first(self) -> str:
+    def train(self) -> str:
         """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""
         try:
             return self._train(None)
@@ -311,11 +271,11 @@ class _Trial:
             raise
         except ValueError:
             self._most, self._out = MANY * MOST_FRAMES, None
-            self._simulate()
+            self.simulate()
             return self._train(None)
 
     def _train(self, last: Any) -> str:
-        stage, scoring = self._workflow.training, self._workflow.scoring
+        stage, scoring = self.workflow.training, self.workflow.scoring
         assert stage is not None
         assert scoring is not None
         version = 2 if last else 1
@@ -334,7 +294,7 @@ class _Trial:
 
     def _ranks_in_words(self, stage: Train, fits: list[tuple[int, int]]) -> str:
         """From how many frames on each rank of a training has a full batch, if the first one has fewer."""
-        rule = self._workflow.train_rule(self._params)
+        rule = self.workflow.train_rule(self._params)
         assert rule is not None
         each = [stage.ranks * batch * self._frames.rows / samples for samples, batch in fits]
         needed, left = math.ceil(max(each, default=0)), 1.0 if self._held_out else 1 - 1 / EVERY
@@ -345,9 +305,9 @@ class _Trial:
         words = f"a full batch for each of {stage.ranks} ranks takes about {needed} frames{never}"
         return f"; {words}: the first training, on about {first}, runs on fewer ranks"
 
-    def _score(self) -> str:
+    def score(self) -> str:
         frames = self._frames
-        values = self._scored(frames) if self._workflow.scoring else {}
+        values = self._scored(frames) if self.workflow.scoring else {}
         if values:
             self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
         self._scores = results.scores(frames.rows, values, int(self._model is not None))
@@ -355,12 +315,12 @@ class _Trial:
             ends = self._scores.ends & bool(self._out and self._out.restart)
             self._scores = replace(self._scores, ends=ends, exact=True)
         return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or (
-            "nothing" if self._workflow.scoring else "there is no score stage"
+            "nothing" if self.workflow.scoring else "there is no score stage"
         )
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
-        assert self._workflow.scoring is not None
-        return training.checked_scores(self._workflow.scoring.function(self._params, self._model, frames), frames.rows)
+        assert self.workflow.scoring is not None
+        return training.checked_scores(self.workflow.scoring.function(self._params, self._model, frames), frames.rows)
 
     def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
         """Frames are scored as they come, one alone too."""
@@ -369,15 +329,20 @@ class _Trial:
             if shapes[0] != shapes[1]:
                 raise BadScores(name, f"of a frame among others its shape is {shapes[0]}, of one alone {shapes[1]}")
 
-    def _make_bias(self, bias: Opes) -> str:
+    def train_again(self) -> str:
+        return self._train(self._model)
+
+    def make_bias(self) -> str:
         """Of the frames of the one segment."""
+        bias = self._steering.bias
+        assert bias is not None
         if problem := bias.lacks(self._scores.values):
             raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
         self._bias = bias.made(self._scores)
         energy = self._bias.energy(self._scores.matrix(bias.score))
         return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
 
-    def _steer(self) -> str:
+    def steer(self) -> str:
         for policy in (self._steering.policy, self._steering.fallback):
             if len(self._scores) or policy.draws:
                 self._needed(policy)
@@ -387,7 +352,7 @@ class _Trial:
         choice = decider.choose(self._scores, self._rng)
         if decider.trouble:
             raise decider.trouble
-        self._candidate = choice.candidate
+        self.candidate = choice.candidate
         warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
         return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
@@ -397,20 +362,29 @@ class _Trial:
             if name not in self._scores.values:
                 raise UnknownName(f"score for {who}", name, self._scores.values)
 
-    def _prune(self, rule: SegmentRule) -> str:
+    def prune(self) -> str:
+        rule = self._steering.prune
+        assert rule is not None
         self._needed(rule)
         return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"
 
-    def _measure(self, metric: Callable[[Scores], float]) -> str:
+    def measure(self, metric: Callable[[Scores], float]) -> str:
         try:
             value = measured(metric, self._scores)
         except NoAnswerYet as error:
             return f"no value yet: {error}"
         return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
 
-    def _judge(self, name: str, yardstick: Yardstick) -> str:
-        rows = yardstick.rows(name, self._params, self._frames)
+    def judge(self, name: str) -> str:
+        rows = self.workflow.yardsticks[name].rows(name, self._params, self._frames)
         return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
 
-    def _show(self, show: Callable[..., str], function: results.Function) -> str:
-        return show(function, self._params, results.TriedResults(self._scores, self._model, self._frames))
+    def draw(self, figure: results.Function) -> str:
+        return results.figure(figure, self._params, self._results)
+
+    def show(self, panel: results.Function) -> str:
+        return results.panel(panel, self._params, self._results)
+
+    @property
+    def _results(self) -> results.TriedResults:
+        return results.TriedResults(self._scores, self._model, self._frames)

@@ -73,7 +73,7 @@ def plan(
     if chosen < 0:
         raise BadValue("seed", str(seed), "a seed is 0 or above")
     rounds = rounds or loaded.steering.policy.rounds
-    where = site_files.load_site(site, site_changes).serving(loaded.stages, rounds=rounds)
+    where = site_files.load_site(site, site_changes).serving(loaded.roles, rounds=rounds)
     _check_ranks(loaded, where)
     rule = loaded.stop_rule(params)
     if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not where.gpus:
@@ -213,7 +213,7 @@ def _place(directory: RunDirectory, workflow: Workflow, site: str | None, change
     else:
         file = directory.site_file if directory.site_file.exists() else directory.settings_file
         found = site_files.changed(str(file), directory.site(), changes)
-    found = found.serving(workflow.stages, rounds=directory.settings()["rounds"])
+    found = found.serving(workflow.roles, rounds=directory.settings()["rounds"])
     if site or changes:
         _check_ranks(workflow, found)
         ready(settled(found))

@@ -210,13 +210,9 @@ class Run(Driven):
 
     def _described(self) -> RunRecord:
         assert self.workflow.simulation is not None
-        has = {
-            "prepare": self.workflow.prepare_function or self.workflow.before_plan, "simulate": True,
-            "train": self.workflow.training, "score": self.workflow.scoring,
-        }  # fmt: skip
         return RunRecord(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,
-            time_unit=self.workflow.time_unit, stages=tuple(name for name, stage in has.items() if stage),
+            time_unit=self.workflow.time_unit, stages=tuple(filter(None, (s.recorded for s in self.workflow.stages))),
             files=run_directory.digests(self.directory), exact=self.workflow.simulation.exact,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
-from steersman.stages.kinds import Score
+from steersman.stages.kinds.score import Score
 from steersman.stages.metric import measured
 from steersman.stages.score_names import lacking
 from steersman.stages.workflow import Workflow

@@ -15,7 +15,7 @@ from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Trained, Training
 from steersman.journal.run_directory import RunDirectory
-from steersman.stages.kinds import Train
+from steersman.stages.kinds.train import Train
 from steersman.stages.rules import Every
 from steersman.store import Span
 from steersman.system.errors import told

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from steersman.stages.kinds import Train
+from steersman.stages.kinds.train import Train
 from steersman.stages.workflow import Workflow
 
 TAKEN = ("frame", "walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores

@@ -13,7 +13,11 @@ import steersman
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
-from steersman.stages.kinds import HANG_S, KINDS, TRAINING_HANG_S, Gate, Score, Simulate, Train
+from steersman.stages.kinds import KINDS, STAGES
+from steersman.stages.kinds.score import Score
+from steersman.stages.kinds.simulate import HANG_S, Simulate
+from steersman.stages.kinds.stage import Stage
+from steersman.stages.kinds.train import TRAINING_HANG_S, Gate, Train
 from steersman.stages.params import Params
 from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
@@ -386,9 +390,14 @@ class Workflow:
         return rules.chosen("when", self.training.when, Every, params) if self.training else None
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """What needs executors of a site, by their roles; `prepare` runs where walkers do."""
-        return tuple(stage for stage in ("simulation", "training", "scoring") if getattr(self, stage))
+    def stages(self) -> list[Stage]:
+        """The kinds of stages that it has, in the order in which they are tried."""
+        return [stage for kind in STAGES if (stage := kind.of(self))]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Of the executors of a site that its stages need; `prepare` runs where walkers do."""
+        return tuple(stage.role for stage in self.stages if stage.role)
 
     def run(self, **options: Any) -> steersman.Run:
         """Run it, from a script or a notebook; the options are those of `steersman.run`."""

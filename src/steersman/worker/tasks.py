@@ -28,7 +28,7 @@ from steersman.journal.modes import biases
 from steersman.journal.records import Start as Order
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.stages.kinds import Train
+from steersman.stages.kinds.train import Train
 from steersman.stages.params import Params
 from steersman.stages.start import topology
 from steersman.stages.task import NOBODY, planned_by

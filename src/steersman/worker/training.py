@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steersman.journal.run_directory import sha256
-from steersman.stages.kinds import Gate
+from steersman.stages.kinds.train import Gate
 from steersman.stages.score_names import NAME_TAKEN, TAKEN
 from steersman.steering.errors import BadScores
 from steersman.store import BadVariable, Span, Window

@@ -1,0 +1,52 @@
+"""`@wf.simulate`: one segment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from steersman.journal.state import State
+from steersman.stages.kinds.stage import Shown, Stage, Trial, Try
+from steersman.store import Variable
+
+HANG_S = 600.0  # a frame, or a batch of scores, takes less
+
+
+@dataclass(frozen=True)
+class Simulate(Stage):
+    kind, kept, arguments = "simulate", "simulation", ("params", "start", "out")
+    role, recorded = "simulation", "simulate"
+
+    function: Callable[..., None]
+    gpus: int = 0
+    retries: int = 2
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    hang_s: float = HANG_S
+    exact: bool | None = None
+
+    def tried(self, trial: Trial) -> Iterator[Try]:
+        yield Try(self.kind, trial.simulate, self.function)
+
+    def tried_again(self, trial: Trial) -> Iterator[Try]:
+        steering, chosen = trial.workflow.steering, trial.candidate
+        pushed = ", under the bias" if steering.pushed else ""
+        yield Try(f"simulate from there{pushed}", trial.simulate, self.function, needed=False)
+        if chosen is not None and chosen.exact and not steering.policy.rounds:
+            yield Try("simulate from a frame without a state", trial.simulate_without_state, self.function, False)
+
+    @classmethod
+    def shown(cls, state: State, *, alive: bool) -> Shown:
+        walkers = list(state.walkers.values())
+        jobs = Counter(
+            ("at work" if walker.has_come else "waits in the queue") if walker.alive and alive
+            else "stopped" if walker.alive else "went home"
+            for walker in walkers
+        )  # fmt: skip
+        lost = sum(walker.was_lost for walker in walkers)
+        if lost:
+            jobs["lost"] = lost
+            jobs["went home"] -= lost
+        busy = sum(walker.running is not None for walker in walkers if walker.alive) if alive else 0
+        counts = {"segments": f"{state.ended.total():,}", **{how: f"{n:,}" for how, n in state.ended.items()}}
+        return Shown(f"{busy:,} run" if busy else "idle", counts, {k: n for k, n in jobs.items() if n > 0})

@@ -1,0 +1,46 @@
+"""`wf.steer`: where starts come from. No decorator: every workflow steers, if only by continuing its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steersman.journal.state import State
+from steersman.stages.kinds.stage import Planned, Shown, Stage, Trial, Try
+from steersman.steering import Steering
+from steersman.steering.decide import PRUNES_NONE
+
+
+class Steer(Stage):
+    kind, kept, arguments = "steer", "steering", None
+
+    def __init__(self, steering: Steering) -> None:
+        self.steering = steering
+
+    def tried(self, trial: Trial) -> Iterator[Try]:
+        if self.steering.policy.draws or self.steering.fallback.draws:
+            yield Try("steer, before there are frames", trial.steer)
+
+    def tried_again(self, trial: Trial) -> Iterator[Try]:
+        if self.steering.pushed:
+            yield Try("bias", trial.make_bias)
+        yield Try(self.kind, trial.steer)
+        if self.steering.prune:
+            yield Try("prune", trial.prune, needed=False)
+
+    def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
+        steering, simulation = self.steering, plan.workflow.simulation
+        guided = " (guided by a known reference)" if steering.guided else ""
+        own = steering.policy.draws or steering.policy.rounds
+        at_first = "" if own else f"; {steering.fallback.name} until scores exist"
+        where = "; starts only where segments gave their state" if simulation and simulation.exact else ""
+        pushed = f"; {words}" if (words := steering.pushed) else ""
+        pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
+        how = f"{steering.policy.name}, {100 * steering.explore:.0f} % random"
+        yield "steering", True, f"{how}{at_first}{guided}{where}{pushed}"
+
+    @classmethod
+    def shown(cls, state: State, *, alive: bool) -> Shown:
+        waiting = state.waiting_starts
+        how = "were not begun" if state.end else "wait"
+        now = f"{waiting:,} starts {how}" if waiting else ""
+        return Shown(now, {"starts": f"{state.chosen.total():,}"})
