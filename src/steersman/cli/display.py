@@ -73,8 +73,9 @@ def _rest(seen: Overview) -> str:
         return f"{seen.training.partition(',')[0]} is being trained"
     if budget.share is not None and budget.share >= 1:
         return "the run is to end" + (f": {count(seen.waiting, 'frame')} wait for scores" if seen.waiting else "")
-    known = "?" if budget.left_s is None else clock(budget.left_s)
-    return f"{known} left" if budget.spends else f"at most {known} left"
+    if budget.left_s is None:
+        return "? left"
+    return f"{'' if budget.spends else 'at most '}{clock(budget.left_s)} left"
 
 
 def _progress(state: State, seen: Overview) -> RenderableType:
