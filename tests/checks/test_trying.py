@@ -284,7 +284,7 @@ PUSHED = {
         wf.steer(bias=Opes("z", barrier_kT=8))
         """,
 }
-UNDER = "simulate from there, under the bias"
+UNDER = "simulate from there, pushed"
 
 
 def scored(text: str) -> dict[str, str]:

@@ -123,7 +123,7 @@ def test_a_simulation_that_stores_the_energy_and_leaves_out_the_force_is_found(p
     source.write_text(text if pushed else text.replace(" - [float(push), 0.0]", ""))
     workflow = loading.load(source)
     steps = list(tried(workflow, workflow.params(), source))
-    assert [step.what for step in steps if not step.ok] == ([] if pushed else ["simulate from there, under the bias"])
+    assert [step.what for step in steps if not step.ok] == ([] if pushed else ["simulate from there, pushed"])
 
 
 def test_check_says_along_what_a_bias_pushes_and_how_far(tmp_path: Path) -> None:

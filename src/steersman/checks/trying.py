@@ -332,7 +332,7 @@ class _Trial:
     def train_again(self) -> str:
         return self._train(self._model)
 
-    def make_bias(self) -> str:
+    def push(self) -> str:
         """Of the frames of the one segment."""
         bias = self._steering.bias
         assert bias is not None

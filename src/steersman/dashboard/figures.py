@@ -24,6 +24,7 @@ from steersman.dashboard import (
     style,
     yardsticks,
 )
+from steersman.data import reweighing
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
@@ -62,7 +63,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
 
 def live(history: History) -> Mapping[str, tuple[str, Draw]]:
     """Those that the page shows of a run, too: they run no code of it."""
-    return free_energy.FIGURES if free_energy.applies(history) else {}
+    return free_energy.FIGURES if reweighing.applies(history) else {}
 
 
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside

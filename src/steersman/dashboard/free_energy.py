@@ -56,11 +56,6 @@ def draw(history: History) -> tuple[Figure, str]:
 FIGURES = {"bias": ("The free energy along the biased score", draw)}
 
 
-def applies(history: History) -> bool:
-    """Whether a bias pushes this run."""
-    return bool(history.state.mode(Biases).versions)
-
-
 @dataclass(frozen=True)
 class _Tracks:
     """One score of every frame, (n,), with the lineage of each (-1: its segment failed), the simulated time in it,

@@ -20,6 +20,11 @@ SAME_KT = 0.1  # a stored energy and that of the version differ by less: single 
 _kept: WeakKeyDictionary[History, tuple[tuple[int, ...], Reweighted]] = WeakKeyDictionary()
 
 
+def applies(history: History) -> bool:
+    """Whether a bias pushes this run."""
+    return bool(history.state.mode(Biases).versions)
+
+
 def reweighted(history: History, scores: Scores) -> Reweighted:
     """Weights of the frames that were biased along the coordinate of the model of the scores; all others have none.
 

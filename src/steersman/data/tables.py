@@ -23,7 +23,6 @@ from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
-from steersman.journal.modes.biases import Biases
 from steersman.journal.scoreboard import unscored
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
@@ -150,7 +149,7 @@ def scores(history: History) -> pandas.DataFrame:
     wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
     at = places(frame_key(scored.walker, scored.row), wanted)
     found = found.assign(**{name: _along(column, at) for name, column in flat(scored)})
-    if history.state.mode(Biases).versions and "weight" not in found:
+    if reweighing.applies(history) and "weight" not in found:
         try:
             found["weight"] = reweighted(history, found).weight
         except Exception as error:  # whatever a damaged version makes its reader raise

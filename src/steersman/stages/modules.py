@@ -16,6 +16,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 
+from steersman.journal.calls import TASKS
+from steersman.journal.run_directory import LEARNED
 from steersman.system.files import replace_file
 
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
@@ -25,7 +27,7 @@ ABSENT = (
     "a run has copies of the workflow file and of the modules that it imports, and not of other files beside them: "
     "give an absolute path, or make it a parameter"
 )
-OURS = ("models", "biases", "tasks", "frames.zarr", "scores.zarr")  # folders of a run that no function of a file names
+OURS = (*LEARNED, TASKS, "frames.zarr", "scores.zarr")  # folders of a run that no function of a file names
 MOST_DATA = 2**20  # bytes of another file of a package that is kept with it
 
 

@@ -30,7 +30,7 @@ class Simulate(Stage):
 
     def tried_again(self, trial: Trial) -> Iterator[Try]:
         steering, chosen = trial.workflow.steering, trial.candidate
-        pushed = ", under the bias" if steering.pushed else ""
+        pushed = ", pushed" if steering.pushed else ""
         yield Try(f"simulate from there{pushed}", trial.simulate, self.function, needed=False)
         if chosen is not None and chosen.exact and not steering.policy.rounds:
             yield Try("simulate from a frame without a state", trial.simulate_without_state, self.function, False)

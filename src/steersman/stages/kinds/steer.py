@@ -22,7 +22,7 @@ class Steer(Stage):
 
     def tried_again(self, trial: Trial) -> Iterator[Try]:
         if self.steering.pushed:
-            yield Try("bias", trial.make_bias)
+            yield Try("bias", trial.push)
         yield Try(self.kind, trial.steer)
         if self.steering.prune:
             yield Try("prune", trial.prune, needed=False)
