@@ -159,27 +159,6 @@ def _first_problem(error: ValidationError) -> str:
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"
 
 
-def site_changes(
-    *,
-    workers: int | None = None,
-    nodes: int | None = None,
-    walltime: str | None = None,
-    account: str | None = None,
-    queue: str | None = None,
-    inside: bool = False,
-) -> dict[str, Any]:
-    """What was given, by the keys of a site file. Raises: BadValue: a walltime that is none."""
-    found = {
-        "simulation.workers": workers,
-        "simulation.nodes": nodes,
-        "walltime_s": None if walltime is None else walltime_s(walltime),
-        "account": account,
-        "inside": inside or None,
-        "queue": queue,
-    }
-    return {key: value for key, value in found.items() if value is not None}
-
-
 def walltime_s(text: str) -> float:
     """Of 90s, 30m, 2h, 02:00:00 or 1-12:00:00. Raises: BadValue."""
     try:

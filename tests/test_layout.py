@@ -32,7 +32,18 @@ MAY_IMPORT = {
     "data": {"system", "store", "steering", "journal", "stages"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "executors", "data"},
     "calls": {"system", "steering", "journal", "stages", "executors", "engine", "dashboard", "data"},
-    "analysis": {"system", "store", "steering", "journal", "stages", "engine", "checks", "data", "dashboard"},
+    "analysis": {
+        "system",
+        "store",
+        "steering",
+        "journal",
+        "stages",
+        "executors",
+        "engine",
+        "checks",
+        "data",
+        "dashboard",
+    },
     "site_configs": set(),
 }
 MAY_IMPORT |= {room: {*MAY_IMPORT, "benchmarks", "cli"} for room in ("benchmarks", "cli")}

@@ -130,7 +130,7 @@ def test_a_campaign_that_ends_without_its_end_has_failed(
 
     monkeypatch.setattr(campaigns, "started", begin)
     monkeypatch.setattr(campaigns, "LOOK_S", 0.01)
-    jobs = [Job(str(tmp_path / f"{seed}"), "x", seed, (), None, "laptop", 1, True) for seed in range(5)]
+    jobs = [Job(str(tmp_path / f"{seed}"), "x", seed, (), None, {"workers": 1, "rounds": True}) for seed in range(5)]
     with pytest.raises(CampaignFailed) as failed:
         run_all(jobs, beside=2)
     assert failed.value.run == jobs[1].run

@@ -66,7 +66,7 @@ def job(wells: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Job:
     folder = tmp_path_factory.mktemp("compared")
     arm = Arm('LocalOutlierFactor("z", neighbours=5), explore=0.25')
     (folder / "arm.py").write_bytes(variant(WELLS, arm, budget_of("--budget", "frames=300")))
-    made = Job(str(folder / "seed-0"), str(folder / "arm.py"), 0, ("steps=250",), None, "laptop", 2, True)
+    made = Job(str(folder / "seed-0"), str(folder / "arm.py"), 0, ("steps=250",), None, {"workers": 2, "rounds": True})
     run_all([made], beside=1)
     return made
 
@@ -91,7 +91,7 @@ def toy(folder: Path, walks: str) -> Job:
     source, file = folder / "mine" / "toy.py", folder / "arm.py"
     loading.load(source)
     write_variant(file, variant(source, Arm("Random()"), {}), source)
-    return Job(str(folder / "seed-0"), str(file), 0, (), None, "laptop", 1, False)
+    return Job(str(folder / "seed-0"), str(file), 0, (), None, {"workers": 1})
 
 
 def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_mod
     double_well = loading.load(loading.shipped()["double_well"])
     file.write_bytes(variant(loading.shipped()["double_well"], Arm(""), {"frames": 600.0}))
     runs = [
-        Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, "laptop", 1, True)
+        Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, {"workers": 1, "rounds": True})
         for seed in range(2)
     ]
     run_all(runs, beside=2)

@@ -181,7 +181,7 @@ def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Pa
 
     def job(run: str, values: tuple[str, ...]) -> Job:
         asked.append(run)
-        return Job(run, str(file), 0, values, None, "laptop", 1, False)
+        return Job(run, str(file), 0, values, None, {"workers": 1})
 
     died = optuna.create_study(study_name="wells", storage=_storage(tmp_path), direction="maximize")
     died.enqueue_trial({"steps": 250})
@@ -205,7 +205,7 @@ def test_a_trial_without_a_frame_is_over_when_it_has_ended(wells: Workflow, tmp_
     manifest.seal(directory)
     study = optuna.create_study()
     ended = SimpleNamespace(poll=lambda: 0, returncode=0)
-    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, {"workers": 1})
     params = wells.params()
     each = _Running(study.ask(), ended, job, wells.stop_rule(params), params)  # type: ignore[arg-type]
     assert _look(each, study, wells, Search([], "cells", trials=1))
@@ -232,7 +232,7 @@ def test_a_trial_that_comes_to_its_end_before_it_is_stopped_is_whole(
         trial.should_prune()
         study.tell(trial, better)
     runs = SimpleNamespace(poll=lambda: None, terminate=stopped, wait=lambda: None)
-    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, {"workers": 1})
     half_way = SimpleNamespace(share=lambda progress: 0.5)
     each = _Running(study.ask(), runs, job, half_way, wells.params())  # type: ignore[arg-type]
     assert _look(each, study, wells, Search([], "cells", trials=3))
@@ -244,7 +244,7 @@ def test_a_campaign_that_died_before_it_was_sealed_is_sealed(tmp_path: Path, mon
     Journal(directory.journal).append(
         Run(workflow="wells"), Session(host="here", pid=1), End(outcome="goal", reason="")
     )
-    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, {"workers": 1})
     assert not job.finished
     run = SimpleNamespace(state=State(read(directory.journal)))
     monkeypatch.setattr(campaign, "resume", lambda directory: run)

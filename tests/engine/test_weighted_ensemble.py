@@ -37,7 +37,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     arm = Arm('WeightedEnsemble("cell", members=3, target="far")')
     loading.load(WELLS)
     (folder / "arm.py").write_bytes(variant(WELLS, arm, {"frames": 2000.0}))
-    job = Job(str(folder / "run"), str(folder / "arm.py"), 0, (f"steps={STEPS}",), None, "laptop", SLOTS, False)
+    job = Job(str(folder / "run"), str(folder / "arm.py"), 0, (f"steps={STEPS}",), None, {"workers": SLOTS})
     run_all([job], beside=1)
     return RunDirectory(Path(job.run))
 

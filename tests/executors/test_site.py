@@ -16,12 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from steersman.cli.__main__ import app
-from steersman.cli.options import site_changes
 from steersman.executors import preflight
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES, SHORT_TMPDIR
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config, submit_scripts
+from steersman.executors.place import changes
 from steersman.executors.preflight import findings, ready
 from steersman.executors.schedulers import commands as asking
 from steersman.executors.schedulers.slurm import Slurm
@@ -63,7 +63,7 @@ def test_the_site_of_the_environment_is_used_where_none_is_given(monkeypatch: py
     ("text", "seconds"), [("90s", 90), ("1.5h", 5400), ("02:00:00", 7200), ("48:00:30", 172830), ("1-12:00:00", 129600)]
 )
 def test_a_walltime_is_written_as_people_and_schedulers_write_it(text: str, seconds: float) -> None:
-    assert site_changes(walltime=text) == {"walltime_s": seconds}
+    assert changes({"walltime": text}) == {"walltime_s": seconds}
 
 
 @pytest.mark.parametrize(("nodes", "servers", "lease_s"), [(1, 1, 15.0), (100, 1, 19.2), (1000, 5, 192.0)])

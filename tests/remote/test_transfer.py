@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.executors.place import Place
 from steersman.remote import bundle, submit, transfer, wire
 from steersman.remote.errors import TooLarge
 from steersman.system.errors import BadRequest
@@ -151,9 +152,9 @@ def test_two_inputs_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_a_seed_of_zero_is_one() -> None:
     """Options are words for the site's check and for the driver; inside an allocation those of the job are its own."""
-    options = {"seed": 0, "rounds": True, "workers": 2, "nodes": 3, "account": None}
-    check, words, job = submit._words(submit.Wish("x", options=options), ["x.py"], [])
+    place: Place = {"seed": 0, "rounds": True, "workers": 2, "nodes": 3, "account": None}
+    check, words, job = submit._words(submit.Wish("x", place=place), ["x.py"], [])
     assert (check, words[5:], job) == (["x.py", "--workers", "2", "--nodes", "3"], ["--seed", "0", "--rounds"], {})
-    check, words, job = submit._words(submit.Wish("x", where="allocation", options=options), ["x.py"], [])
+    check, words, job = submit._words(submit.Wish("x", where="allocation", place=place), ["x.py"], [])
     assert (check, job) == (["x.py"], {"where": "allocation", "nodes": 3})
     assert words == ["x.py", "--seed", "0", "--rounds", "--workers", "2"]

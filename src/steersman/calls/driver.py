@@ -29,17 +29,16 @@ def main() -> None:
 
 
 def _drive(asked: dict[str, Any], answers: Any) -> None:
-    own = ("outline", "run_dir", "bus_url", "report", "wait")
-    outline, run_dir, bus_url, report, wait = (asked.pop(key) for key in own)
-    plan = campaign.plan(**asked)
+    own = ("outline", "run_dir", "bus_url", "report", "wait", "place")
+    outline, run_dir, bus_url, report, wait, place = (asked.pop(key) for key in own)
+    plan = campaign.plan(**asked, **place)
     if outline is not None:
         loading.expect(plan.source, plan.workflow, outline)
     if run_dir and not wait and driven(run_dir):  # the same call again, of a run that goes on
-        expect_same(plan, RunDirectory(run_dir), asked["seed"])
+        expect_same(plan, RunDirectory(run_dir), place.get("seed"))
         pickle.dump(str(run_dir.absolute()), answers)
         return
-    given = {key: asked[key] for key in ("seed", "site", "site_changes")}
-    run = begin(plan, run_dir=run_dir, bus_url=bus_url, go_on=True, **given)
+    run = begin(plan, run_dir=run_dir, bus_url=bus_url, go_on=True, **place)
     pickle.dump(str(run.directory.path), answers)
     over = run.state.finished and not run.mended
     if over and run.directory.manifest.exists():

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from steersman.calls.errors import RunFailed
 from steersman.calls.opened import Run, open_run
 from steersman.data.history import History
-from steersman.executors.site_files import site_changes
+from steersman.executors.place import Place, changes
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -38,19 +38,11 @@ def run(
     *,
     set: Mapping[str, Any] | None = None,
     params: str | os.PathLike[str] | None = None,
-    seed: int | None = None,
-    site: str | None = None,
-    workers: int | None = None,
-    nodes: int | None = None,
-    walltime: str | None = None,
-    account: str | None = None,
-    queue: str | None = None,
-    inside: bool = False,
-    rounds: bool = False,
     run_dir: str | os.PathLike[str] | None = None,
     bus: str | None = None,
     wait: bool = True,
     report: bool = True,
+    **place: Unpack[Place],
 ) -> Run:
     """Run a workflow to its end, as `steersman run` does, and open it.
 
@@ -61,28 +53,25 @@ def run(
         workflow: a shipped name, the path of a .py file, or a Workflow that such a file or the running script defines;
             the run stores the file.
         set: parameters; they take precedence over those of the file `params`.
-        site: default: the environment variable STEERSMAN_SITE, or "laptop".
         run_dir: one that exists is continued, if it holds the same loop, parameters and seed; one that is finished is
             opened at once. Default: a new one, runs/<workflow>-<number>.
         bus: redis:// address of a bus server to use; None starts one.
         wait: False returns as soon as the run is driven, also by an earlier call: `for record in run.follow()` ends
             with it.
-        seed, workers, nodes, walltime, account, queue, inside, rounds, report: as the options of `steersman run`.
+        report: draw the report at the end.
+        place: seed, site, workers, nodes, walltime, account, queue, inside, rounds, as the options of `steersman run`.
     Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked:
         another process goes on driving it for 30 s. RunFailed: the run failed, or was interrupted by something else
         than Ctrl-C.
     """
     source, outline = loading.source_of(workflow)
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
+    changes(place)  # what is wrong with it is told here
     asked = {
         "workflow": source,
         "outline": outline,
         "assignments": dict(set or {}),
         "params_file": None if params is None else Path(params),
-        "site": site or os.environ.get("STEERSMAN_SITE", "laptop"),
-        "site_changes": changes,
-        "seed": seed,
-        "rounds": rounds,
+        "place": place,
         "run_dir": None if run_dir is None else Path(run_dir),
         "bus_url": bus,
         "report": report,

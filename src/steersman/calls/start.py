@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from steersman.calls.errors import OtherRun
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
 from steersman.engine.run import Run
+from steersman.executors.place import Place, site_name
 from steersman.journal import manifest
 from steersman.journal.crate import write_crate
 from steersman.journal.lock import Lock, driven, owner
@@ -31,23 +31,21 @@ def begin(
     run_dir: Path | None = None,
     bus_url: str | None = None,
     go_on: bool = False,
-    seed: int | None = None,
-    site: str = "laptop",
-    site_changes: Mapping[str, Any] | None = None,
+    **place: Unpack[Place],
 ) -> Run:
     """Make the run of a plan; `execute()` starts it, or goes on with it.
 
     Args:
         go_on: a `run_dir` that exists is continued, if it holds the same loop, parameters and seed; where it was moved
             to another site meanwhile it stays there.
-        seed, site, site_changes: of which the plan was made; None: any seed.
+        place: of which the plan was made; without a seed it goes on with any.
     Raises: OtherRun, OtherLoop: the directory holds another run. RunIsLocked: another process drives it. BadSite.
         BadDirectory.
     """
     there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
     if there is None or not there.journal.exists():
         return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)[1]
-    expect_same(plan, there, seed)
+    expect_same(plan, there, place.get("seed"))
     deadline = time.monotonic() + ENDS_S
     if driven(there.path):
         print(f"{there.path} is driven by {owner(there.path)}: waiting {ENDS_S:g} s for its end", file=sys.stderr)
@@ -55,7 +53,7 @@ def begin(
         time.sleep(LOOK_S)
     loading.adopt(plan.source, plan.workflow)
     moved = plan.site.model_dump(mode="json") != there.settings()["site"]
-    where: dict[str, Any] = {"site": site, "site_changes": site_changes} if moved else {}
+    where: Place = {**place, "site": site_name(place)} if moved else {}
     return campaign.resume(there, bus_url=bus_url, source=plan.source, **where)
 
 

@@ -18,25 +18,17 @@ from rich.markup import escape
 from steersman.cli import display
 from steersman.cli.dashboard import IDLE_S, alone, beside
 from steersman.cli.options import (
-    Account,
     BusUrl,
-    Inside,
     Json,
-    Nodes,
     OtherSite,
     ParamsFile,
-    Queue,
+    Place,
     Report,
     RequireGoal,
-    Rounds,
     RunPath,
-    Seed,
     Set,
-    SiteName,
-    Walltime,
-    Workers,
     WorkflowName,
-    site_changes,
+    placed,
 )
 from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
@@ -57,19 +49,13 @@ EXIT = {"goal": 0, "finished": 0, "budget": 0, "failed": 5, "interrupted": 130}
 NO_GOAL = 3  # instead of 0 with --require-goal, when the budget was spent first
 
 
+@placed("site", "workers", "nodes", "walltime", "account", "queue", "inside", "seed", "rounds")
 def run(
     workflow: WorkflowName,
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
-    site: SiteName = "laptop",
-    workers: Workers = None,
-    nodes: Nodes = None,
-    walltime: Walltime = None,
-    account: Account = None,
-    queue: Queue = None,
-    inside: Inside = False,
-    seed: Seed = None,
-    rounds: Rounds = False,
+    *,
+    place: Place,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
     go_on: Annotated[
         bool, typer.Option("--continue", help="continue the run of --run-dir, if it is there and is the same")
@@ -86,19 +72,14 @@ def run(
 
     if go_on and run_dir is None:
         raise BadRequest("--continue needs --run-dir: the directory that the run has, or is to have")
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
-    plan = campaign.plan(
-        workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
-    )
+    plan = campaign.plan(workflow, params_file=params, assignments=assignments, **place)
     _check_goal(plan.workflow.stop_rule(plan.params), required=require_goal)
-    made = begin(
-        plan, run_dir=run_dir, bus_url=bus, go_on=go_on, seed=seed, site=site, site_changes=changes
-    )  # fmt: skip
+    made = begin(plan, run_dir=run_dir, bus_url=bus, go_on=go_on, **place)
     directory = made.directory
     if made.state.finished and not made.mended:
         _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
-    place, facts = escape(str(directory.path)), f"(seed {made.seed}, {made.slots} slots)"
-    err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
+    where, facts = escape(str(directory.path)), f"(seed {made.seed}, {made.slots} slots)"
+    err.print(f"[bold]{plan.workflow.name}[/] runs in {where}   [dim]{facts}[/]", soft_wrap=True)
     page = beside(directory.path) if dashboard else str
     if dashboard:
         err.plain(page())
@@ -106,16 +87,12 @@ def run(
     _finish(directory, made, report=report, require_goal=require_goal, as_json=as_json, page=page)
 
 
+@placed("workers", "nodes", "walltime", "account", "queue", "inside", site=(OtherSite, None))
 def resume(
     run: RunPath,
     assignments: Set = [],  # noqa: B006
-    site: OtherSite = None,
-    workers: Workers = None,
-    nodes: Nodes = None,
-    walltime: Walltime = None,
-    account: Account = None,
-    queue: Queue = None,
-    inside: Inside = False,
+    *,
+    place: Place,
     bus: BusUrl = None,
     workflow: Annotated[
         Path | None,
@@ -135,10 +112,7 @@ def resume(
     from steersman.engine import campaign
 
     directory = run_directory.open_run(run)
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
-    made = campaign.resume(
-        directory, bus_url=bus, assignments=assignments, site=site, site_changes=changes, source=workflow
-    )
+    made = campaign.resume(directory, bus_url=bus, assignments=assignments, source=workflow, **place)
     _check_goal(made.stop_rule, required=require_goal)
     if made.state.finished and not (made.told or made.mended):
         _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
@@ -153,17 +127,13 @@ def resume(
     _finish(directory, made, report=report, require_goal=require_goal, as_json=as_json)
 
 
+@placed("site", "workers", "nodes", "walltime", "account", "queue", "inside")
 def check(
     workflow: WorkflowName,
     assignments: Set = [],  # noqa: B006
     params: ParamsFile = None,
-    site: SiteName = "laptop",
-    workers: Workers = None,
-    nodes: Nodes = None,
-    walltime: Walltime = None,
-    account: Account = None,
-    queue: Queue = None,
-    inside: Inside = False,
+    *,
+    place: Place,
     with_try: Annotated[
         bool, typer.Option("--try", help="afterwards call every stage once, see `steersman try`")
     ] = False,
@@ -173,8 +143,7 @@ def check(
     from steersman.checks.plan import check_plan
     from steersman.engine import campaign
 
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
-    plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
+    plan = campaign.plan(workflow, params_file=params, assignments=assignments, **place)
     checks = check_plan(plan)
     if as_json:
         tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []

@@ -11,7 +11,7 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
-from steersman.cli.options import Beside, Budget, Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.options import Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import again_continues, columns, counting, out, say
 from steersman.system.errors import BadValue
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.analysis.comparison.verdicts import Row
 
 
+@placed("site", "workers", "rounds")
 def compare(
     workflow: WorkflowName,
     policy: Annotated[
@@ -36,9 +37,8 @@ def compare(
     ] = "",
     assignments: Set = [],  # noqa: B006
     params: ParamsFile = None,
-    site: SiteName = "laptop",
-    workers: Workers = None,
-    rounds: Rounds = False,
+    *,
+    place: Place,
     beside: Beside = None,
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
@@ -60,8 +60,8 @@ def compare(
     with counting("checking the workflow") as say_so, again_continues():
         found = calls.compare(
             workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
-            set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,
-            model_of=model_of, metrics=metric, show=Shown(say_so).show,
+            set=assignments, params=params, beside=beside, out=folder, model_of=model_of, metrics=metric,
+            show=Shown(say_so).show, **place,
         )  # fmt: skip
     if as_json:
         say(json.dumps(found.summary))

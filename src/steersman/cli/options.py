@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from steersman.cli.printing import results_alone
-from steersman.executors.site_files import site_changes as site_changes
+from steersman.executors.place import Place as Place
 
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a shipped name, or the path of a .py file")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, e.g. runs/fold-0001")]
@@ -38,6 +41,50 @@ Rounds = Annotated[
 BusUrl = Annotated[
     str | None, typer.Option("--bus", help="redis:// address of a bus server to use (default: start one)")
 ]
+PLACE: dict[str, tuple[Any, Any]] = {  # options of a `Place`, and their defaults
+    "site": (SiteName, "laptop"),
+    "workers": (Workers, None),
+    "nodes": (Nodes, None),
+    "walltime": (Walltime, None),
+    "account": (Account, None),
+    "queue": (Queue, None),
+    "inside": (Inside, False),
+    "seed": (Seed, None),
+    "rounds": (Rounds, False),
+}
+
+
+def placed(*names: str, **others: tuple[Any, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a verb have options of a run's place, where its signature says `place`.
+
+    Args:
+        names: of these options.
+        others: those that differ in this verb, with their defaults.
+    """
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(verb)
+        def called(**given: Any) -> None:
+            place = {name: given.pop(name) for name in options}
+            verb(**given, place=place)
+
+        options = {name: others.get(name) or PLACE[name] for name in (*names, *others)}
+        parameters: list[inspect.Parameter] = []
+        for each in inspect.signature(verb, eval_str=True).parameters.values():
+            if each.name != "place":
+                parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            parameters += [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for name, (kind, default) in options.items()
+            ]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        return called
+
+    return decorate
+
+
 Budget = Annotated[str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")]
 Beside = Annotated[
     int | None, typer.Option("--beside", min=1, help="number of campaigns at a time (default: one a core)")

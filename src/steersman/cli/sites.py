@@ -13,9 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steersman.cli.options import SITE, Account, Json, Queue, SiteName, site_changes
+from steersman.cli.options import SITE, Account, Json, Queue, SiteName
 from steersman.cli.printing import err, first_line, out, print_checks, print_text, say
 from steersman.executors.errors import BadSite
+from steersman.executors.place import site_of
 from steersman.executors.site import SHIPPED, Site, own
 from steersman.executors.site import sites as all_sites
 from steersman.executors.site_files import file_of, load_site
@@ -93,7 +94,7 @@ def doctor(
     """Run a small job on a site; report its nodes, what is wrong, and how to repair it."""
     from steersman.checks.site import examine
 
-    loaded = load_site(site, site_changes(account=account, queue=queue))
+    loaded = site_of({"site": site, "account": account, "queue": queue})
     with err.status(escape(f"a small job on {loaded.name}")):
         found = examine(loaded, Path.cwd(), within)
     if as_json:

@@ -9,25 +9,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from steersman.cli.options import (
-    Account,
-    Json,
-    Nodes,
-    ParamsFile,
-    Queue,
-    Rounds,
-    Seed,
-    Set,
-    Walltime,
-    Workers,
-    WorkflowName,
-)
+from steersman.cli.options import Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import err, say
 from steersman.cli.remote import STATES, At, endpoint_of, site_of
 from steersman.executors.site_files import walltime_s
 from steersman.system.errors import BadValue
 
 
+@placed("workers", "nodes", "walltime", "account", "queue", "seed", "rounds")
 def submit(
     workflow: WorkflowName,
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
@@ -44,13 +33,8 @@ def submit(
             "--where", help="login: the driver runs on the login node and submits blocks; allocation: it runs in a job"
         ),
     ] = "login",
-    workers: Workers = None,
-    nodes: Nodes = None,
-    walltime: Walltime = None,
-    account: Account = None,
-    queue: Queue = None,
-    seed: Seed = None,
-    rounds: Rounds = False,
+    *,
+    place: Place,
     name: Annotated[
         str, typer.Option("--name", help="name of the run (default: made from its workflow and settings)")
     ] = "",
@@ -62,15 +46,13 @@ def submit(
 
     if where not in ("login", "allocation"):
         raise BadValue("--where", where, "write login or allocation")
-    limit = _of_job(walltime) if walltime and where == "allocation" else walltime
-    options = {
-        "workers": workers, "nodes": nodes, "walltime": limit, "account": account, "queue": queue, "seed": seed,
-        "rounds": rounds,
-    }  # fmt: skip
-    wish = Wish(workflow, params, inputs, assignments, site, options, where, name)
-    place = site_of(endpoint_of(at or endpoint))
-    with err.status(escape(f"sent to {place.endpoint.name}; its workflow is checked there")):
-        sent, there = send(place, wish)
+    walltime = place.get("walltime")
+    if walltime and where == "allocation":
+        place["walltime"] = _of_job(walltime)
+    wish = Wish(workflow, params, inputs, assignments, site, place, where, name)
+    machine = site_of(endpoint_of(at or endpoint))
+    with err.status(escape(f"sent to {machine.endpoint.name}; its workflow is checked there")):
+        sent, there = send(machine, wish)
     if as_json:
         say(json.dumps({"name": sent.name, "path": there["path"], "fresh": there["fresh"], "state": there["state"]}))
         return

@@ -8,12 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from steersman.cli.options import Beside, Budget, Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.options import Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import again_continues, counting, say
 
 SHOWN = 10
 
 
+SearchSeed = Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")]
+
+
+@placed("site", "workers", "rounds", seed=(SearchSeed, 0))
 def tune(
     workflow: WorkflowName,
     over: Annotated[
@@ -28,10 +32,8 @@ def tune(
     budget: Budget = "",
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
-    seed: Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")] = 0,
-    site: SiteName = "laptop",
-    workers: Workers = None,
-    rounds: Rounds = False,
+    *,
+    place: Place,
     beside: Beside = None,
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
@@ -44,8 +46,7 @@ def tune(
     with counting("checking the workflow") as show, again_continues():
         found = calls.tune(
             workflow, over, trials=trials, yardstick=yardstick, sampler=sampler, early=early, budget=budget,
-            set=assignments, params=params, seed=seed, site=site, workers=workers, rounds=rounds, beside=beside,
-            out=folder, show=show,
+            set=assignments, params=params, beside=beside, out=folder, show=show, **place,
         )  # fmt: skip
     if as_json:
         say(json.dumps(found))

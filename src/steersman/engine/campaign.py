@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from steersman.bus.server import expect_usable
 from steersman.engine import ending, mending, people
@@ -16,12 +16,14 @@ from steersman.engine.driven import Show
 from steersman.engine.run import Run
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
+from steersman.executors.place import Place, changes, site_of
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
 from steersman.executors.workers import Workers
 from steersman.journal import copies, run_directory
+from steersman.journal import file as journal
 from steersman.journal.errors import BadDirectory, RunIsLocked
-from steersman.journal.file import Journal, Place, fits, follow
+from steersman.journal.file import Journal, fits, follow
 from steersman.journal.lock import Lock, owner
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room, sha256
@@ -52,10 +54,7 @@ def plan(
     *,
     params_file: Path | None = None,
     assignments: Iterable[str] | Mapping[str, Any] = (),
-    site: str = "laptop",
-    site_changes: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    rounds: bool = False,
+    **place: Unpack[Place],
 ) -> Plan:
     """Check everything that can be wrong before a job starts.
 
@@ -66,14 +65,15 @@ def plan(
     params = loading.parameters(loaded, params_file, assignments)
     loading.check_rules(loaded, params)
     _check_scores(loaded, source)
+    seed = place.get("seed")
     try:
         chosen = secrets.randbelow(2**31) if seed is None else operator.index(seed)  # one of numpy's, say
     except TypeError:
         raise BadValue("seed", repr(seed), "a seed is a whole number") from None
     if chosen < 0:
         raise BadValue("seed", str(seed), "a seed is 0 or above")
-    rounds = rounds or loaded.steering.policy.rounds
-    where = site_files.load_site(site, site_changes).serving(loaded.roles, rounds=rounds)
+    rounds = place.get("rounds", False) or loaded.steering.policy.rounds
+    where = site_of(place).serving(loaded.roles, rounds=rounds)
     _check_ranks(loaded, where)
     rule = loaded.stop_rule(params)
     if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not where.gpus:
@@ -128,17 +128,15 @@ def resume(
     *,
     bus_url: str | None = None,
     assignments: Sequence[str] = (),
-    site: str | None = None,
-    site_changes: Mapping[str, Any] | None = None,
     source: Path | None = None,
+    **place: Unpack[Place],
 ) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
     Args:
         assignments: `key=value`, parameters to go on with; so a run that is finished goes on with a new budget.
-        site: a name or path; None: the site that it is on.
-        site_changes: what is to be different there, as of `site_files.load_site`.
         source: a workflow file to go on with, whose loop is that of the run; see `engine.mending`.
+        place: another site, or what is to be different at its own; its seed and its order stay.
     Raises: BadInput: a parameter cannot be set so, or the run would end at once, or cannot use the site. RunIsLocked:
             another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
@@ -167,19 +165,19 @@ def resume(
         directory.errors.mkdir(exist_ok=True)
     _expect_unchanged(directory, state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
-    place = _place(directory, workflow, site, site_changes or {})
-    moved = place.model_dump(mode="json") if site or site_changes else None
-    if moved and settings["rounds"] and settled(place).simulation.count != state.run.slots:
+    found, moves = _site(directory, workflow, place)
+    moved = found.model_dump(mode="json") if moves else None
+    if moved and settings["rounds"] and settled(found).simulation.count != state.run.slots:
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
-        raise BadValue("simulation.workers", str(settled(place).simulation.count), problem)
+        raise BadValue("simulation.workers", str(settled(found).simulation.count), problem)
     return Run(
-        directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
+        directory=directory, workflow=workflow, params=params, site=settled(found), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
 
 
 def _recorded(directory: RunDirectory) -> State:
-    state, place = State(), Place()
+    state, place = State(), journal.Place()
     if directory.journal.exists():
         for record in follow(directory.journal, place):
             fits(place, state.apply, record)
@@ -206,18 +204,22 @@ def _expect_nobody(path: Path) -> None:
         raise RunIsLocked(str(path), str(holder))
 
 
-def _place(directory: RunDirectory, workflow: Workflow, site: str | None, changes: Mapping[str, Any]) -> Site:
-    """The site to go on with. Raises: BadSite: it is none, or one that was asked for cannot be used from here."""
-    if site:
-        found = site_files.load_site(site, changes)
-    else:
-        file = directory.site_file if directory.site_file.exists() else directory.settings_file
-        found = site_files.changed(str(file), directory.site(), changes)
-    found = found.serving(workflow.roles, rounds=directory.settings()["rounds"])
-    if site or changes:
+def _site(directory: RunDirectory, workflow: Workflow, place: Place) -> tuple[Site, bool]:
+    """The site to go on with, and whether the run moves there, or is changed.
+
+    Raises: BadSite: it is none, or one that was asked for cannot be used from here.
+    """
+    file = directory.site_file if directory.site_file.exists() else directory.settings_file
+    other = changes(place)
+    found = site_of(place) if place.get("site") else site_files.changed(str(file), directory.site(), other)
+    found, moves = (
+        found.serving(workflow.roles, rounds=directory.settings()["rounds"]),
+        bool(place.get("site") or other),
+    )
+    if moves:
         _check_ranks(workflow, found)
         ready(settled(found))
-    return found
+    return found, moves
 
 
 def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:

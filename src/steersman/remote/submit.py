@@ -6,12 +6,13 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from steersman.executors.place import Place
 from steersman.executors.site_files import is_path
 from steersman.remote import bundle, known
 from steersman.remote.known import Sent
@@ -21,6 +22,7 @@ from steersman.system.errors import BadValue
 
 START_S = 180.0  # for an endpoint that has to start, and for the check of the workflow there
 ALLOCATION = "inside"  # the site of a driver that runs in a job, unless another is given
+OF_RUN = ("seed", "rounds")  # what the check of a site has no need of
 JOB = ("nodes", "walltime", "account", "queue")  # of a job of the endpoint, where the driver runs inside one
 
 
@@ -33,7 +35,7 @@ class Wish:
         params, inputs: files here.
         settings: `key=value`.
         site: a shipped name, or the path of a file here.
-        options: further options of `steersman run`, by name: seed, rounds, and those that change the site; inside an
+        place: further options of `steersman run`; inside an
             allocation nodes, walltime (h:mm:ss), account and queue are of the job of the endpoint.
         where: "login": the driver runs where the endpoint runs; "allocation": inside a job of the endpoint.
         name: instead of one that follows from all the others.
@@ -44,7 +46,7 @@ class Wish:
     inputs: Sequence[Path] = ()
     settings: Sequence[str] = ()
     site: str = ""
-    options: dict[str, Any] | None = None
+    place: Place = field(default_factory=Place)
     where: str = "login"
     name: str = ""
 
@@ -104,11 +106,11 @@ def _tag(site: Site, packed: bytes, words: Sequence[str], asked: dict[str, Any])
 
 def _words(wish: Wish, what: list[str], site: list[str]) -> tuple[list[str], list[str], dict[str, Any]]:
     """Words of the check at the site, words of the driver, and what is asked of the endpoint's template for a job."""
-    options = {key: value for key, value in (wish.options or {}).items() if value is not None and value is not False}
+    options = {key: value for key, value in wish.place.items() if value is not None and value is not False}
     if wish.where == "allocation":  # its site cannot be looked at outside of the job
         job = {"where": wish.where, **{key: options.pop(key) for key in JOB if key in options}}
         return what, [*what, *site, *_options(options)], job
-    of_run: dict[str, Any] = {key: options.pop(key) for key in ("seed", "rounds") if key in options}
+    of_run = {key: options.pop(key) for key in OF_RUN if key in options}
     check = [*what, *site, *_options(options)]
     return check, [*check, *_options(of_run)], {}
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from steersman import steering
 from steersman.analysis.comparison import arms as of
@@ -22,6 +22,7 @@ from steersman.analysis.comparison.tables import cells, write
 from steersman.analysis.comparison.verdicts import Row, collect, rows, with_levels
 from steersman.analysis.errors import NoYardstick
 from steersman.checks import trying
+from steersman.executors.place import Place, site_name
 from steersman.journal import run_directory
 from steersman.stages import loading
 from steersman.stages.params import Params
@@ -68,14 +69,12 @@ def compare(
     plain_budget: str = "",
     set: Given = (),
     params: PathLike | None = None,
-    site: str | None = None,
-    workers: int | None = None,
-    rounds: bool = False,
     beside: int | None = None,
     out: PathLike | None = None,
     model_of: PathLike | None = None,
     metrics: Sequence[str] = (),
     show: Callable[[Progress], None] = lambda progress: None,
+    **place: Unpack[Place],
 ) -> Comparison:
     """Compare policies, as `steersman compare` does: equal budgets and seeds, beside plain sampling and `Random()`.
 
@@ -88,7 +87,8 @@ def compare(
         beside: campaigns at a time; default: one a core.
         out: folder of the comparison; one that exists is continued. Default: runs/compare-<workflow>.
         show: called a few times a second.
-        seeds, plain_budget, params, site, workers, rounds, model_of, metrics: as the options of `steersman compare`.
+        seeds, plain_budget, params, model_of, metrics: as the options of `steersman compare`.
+        place: site, workers, rounds and so on, as of `steersman.run`; a seed is not looked at.
     Raises: BadInput. NoYardstick. CampaignFailed: the same call continues. FolderInUse. KeyboardInterrupt: the same.
     """
     source, loaded = _loaded(workflow)
@@ -99,16 +99,17 @@ def compare(
         raise NoYardstick(loaded.name)
     varied = {key: [str(value) for value in values] for key, values in (vary or {}).items()}
     chosen = of.arms(loaded, policies, varied)
-    if rounds and (pruned := next((arm for arm in chosen if of.steering_of(arm, loaded).prune), None)):
+    place["site"] = site_name(place)
+    if place.get("rounds") and (pruned := next((arm for arm in chosen if of.steering_of(arm, loaded).prune), None)):
         raise BadValue("--policy", pruned.label, f"{PRUNES_NONE}; leave --rounds out")
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     for ends in filter(None, (limits, plain_limits)):
         loading.check_stop(loaded, steering.budget(**ends))
     folder = Path(out or Path("runs", f"compare-{loaded.name}")).absolute()
-    words, file_of_params, site = _written(set), None if params is None else Path(params).absolute(), _site(site)
+    words, file_of_params = _written(set), None if params is None else Path(params).absolute()
     checked = loading.parameters(loaded, file_of_params, words)
-    settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
+    settings = {"params": checked.model_dump(mode="json"), "workers": None, "rounds": False, **_given(place)}
     known = _score_names(loaded, checked, source)
     if known is not None:
         of.check_needs(chosen, loaded, known)
@@ -122,11 +123,11 @@ def compare(
             of_arm = loading.parameters(loaded, file_of_params, [*words, *arm.assignments])
             file, ends = folder / f"{arm.slug}.py", plain_limits if arm.plain else limits
             write_variant(file, of.variant(source, arm, ends), source)
-            all_words, slots = (*words, *arm.assignments), arm.workers or workers
+            all_words, there = (*words, *arm.assignments), place.copy()
+            if arm.workers:
+                there["workers"] = arm.workers
             jobs[arm] = {
-                seed: Job(
-                    str(folder / arm.slug / f"seed-{seed}"), str(file), seed, all_words, given, site, slots, rounds
-                )
+                seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, all_words, given, there)
                 for seed in range(seeds)
             }
             rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
@@ -158,13 +159,10 @@ def tune(
     budget: str = "",
     set: Given = (),
     params: PathLike | None = None,
-    seed: int = 0,
-    site: str | None = None,
-    workers: int | None = None,
-    rounds: bool = False,
     beside: int | None = None,
     out: PathLike | None = None,
     show: Callable[[str], None] = lambda words: None,
+    **place: Unpack[Place],
 ) -> dict[str, Any]:
     """Tune parameters by a yardstick, as `steersman tune` does, and end the worse campaigns early.
 
@@ -175,6 +173,7 @@ def tune(
         out: folder of the trials; one that exists is continued. Default: runs/tune-<workflow>.
         show: called with words on how far it is.
         set, beside: as of `steersman.compare`; the others as the options of `steersman tune`.
+        place: site, workers, rounds, seed of the search (0) and so on, as of `steersman.run`.
     Returns: folder; yardstick; trials: a mapping each, best first, with number, params, value, state and run.
     Raises: as `steersman.compare`. MissingExtra: Optuna is not installed.
     """
@@ -184,19 +183,20 @@ def tune(
     judged = yardstick or next(iter(loaded.yardsticks))
     if judged not in loaded.yardsticks:
         raise UnknownName("yardstick", judged, loaded.yardsticks)
+    seed, place["site"] = place.get("seed") or 0, site_name(place)
     search = tuning.Search(over, judged, trials, sampler, seed, early)
-    words, file_of_params, site = _written(set), None if params is None else Path(params).absolute(), _site(site)
+    words, file_of_params = _written(set), None if params is None else Path(params).absolute()
     space = tuning.space_of(search, loaded)
     checked = [loading.parameters(loaded, file_of_params, [*words, end]) for end in tuning.ends(space)]
     folder = Path(out or Path("runs", f"tune-{loaded.name}")).absolute()
     limits = of.budget_of("--budget", budget)
     _score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
     given = str(file_of_params) if file_of_params else None
-    asked = {"over": [*over], "yardstick": judged, "sampler": sampler, "early": early, "seed": seed}
-    settings = asked | {"params": [given, *words], "site": site, "workers": workers, "rounds": rounds}
+    asked = {"over": [*over], "yardstick": judged, "sampler": sampler, "early": early}
+    settings = {**asked, "params": [given, *words], "workers": None, "rounds": False, **_given(place), "seed": seed}
 
     def job(run: str, values: tuple[str, ...]) -> Job:
-        return Job(run, str(file), seed, (*words, *values), given, site, workers, rounds)
+        return Job(run, str(file), seed, (*words, *values), given, place)
 
     with alone(folder):
         tuning.begin_anew(folder)
@@ -223,8 +223,9 @@ def _loaded(workflow: PathLike | Workflow) -> tuple[Path, Workflow]:
     return source, loaded
 
 
-def _site(site: str | None) -> str:
-    return site or os.environ.get("STEERSMAN_SITE", "laptop")
+def _given(place: Place) -> dict[str, Any]:
+    """What of it is not left as it is."""
+    return {name: value for name, value in place.items() if value not in (None, False)}
 
 
 def _written(given: Given) -> tuple[str, ...]:

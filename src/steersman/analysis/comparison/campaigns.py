@@ -13,6 +13,7 @@ from pathlib import Path
 
 from steersman.analysis.errors import CampaignFailed
 from steersman.data.history import History
+from steersman.executors.place import Place
 from steersman.journal import manifest
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
@@ -33,9 +34,7 @@ class Job:
     seed: int
     assignments: tuple[str, ...]
     params: str | None
-    site: str
-    workers: int | None
-    rounds: bool
+    place: Place
 
     @property
     def finished(self) -> bool:
@@ -123,11 +122,9 @@ def _campaign(job: Job) -> None:
     if path.exists():
         run = campaign.resume(RunDirectory(path))
     else:
-        plan = campaign.plan(
-            job.workflow, params_file=Path(job.params) if job.params else None, assignments=job.assignments,
-            site=job.site, site_changes={"simulation.workers": job.workers} if job.workers else {}, seed=job.seed,
-            rounds=job.rounds,
-        )  # fmt: skip
+        params, place = Path(job.params) if job.params else None, job.place.copy()
+        place["seed"] = job.seed
+        plan = campaign.plan(job.workflow, params_file=params, assignments=job.assignments, **place)
         _, run = campaign.begin(plan, run_dir=path)
     if not run.state.finished:
         run.execute()
