@@ -1,6 +1,7 @@
 """Docstrings, fields and options -> the tables of the pages: `python docs/tables.py` writes them anew.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`. A test compares them: a page cannot become stale.
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`. A test compares them: a page cannot become stale. The
+same goes for what type checkers are told of policies, rules and models, in the `__init__.py` of their folders.
 """
 
 from __future__ import annotations
@@ -23,12 +24,18 @@ from steersman.executors.site import Node, QueueLimits, Site
 from steersman.executors.threads import Threads
 from steersman.executors.workers import Mpi, Scorers, Trainers, Walkers, Workers
 from steersman.journal.run_directory import LEARNED, RunDirectory
+from steersman.system.registry import subclasses
 
 DOCS = Path(__file__).parent
 PLACE = re.compile(r"(?<=<!-- table: )([\w ]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Source):[ \n]*", re.MULTILINE)
 ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
 EXAMPLE = {"version": 3, "call": "KEY", "stage": "steer"}  # of what a part of a run directory is of
+STEERING, NETWORKS = "steersman.steering", "steersman.models.networks"
+PARTS: dict[Any, list[tuple[str, type]]] = {
+    models: [(NETWORKS, models.Model)],
+    steering: [(STEERING, steering.Policy), (STEERING, steering.SegmentRule)],
+}
 Row = Sequence[str]
 
 
@@ -38,12 +45,30 @@ def main() -> None:
 
 
 def stale() -> Iterator[tuple[Path, str]]:
-    """Pages that are not as the code says, and what they would be."""
-    for page in sorted(DOCS.rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        made = PLACE.sub(lambda found: f"{found[1]}{found[2]}\n{TABLES[found[1]]()}\n\n", text)
-        if made != text:
-            yield page, made
+    """Files that are not as the code says, and what they would be."""
+    pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
+    tables = (
+        (page, text, PLACE.sub(lambda place: f"{place[1]}{place[2]}\n{TABLES[place[1]]()}\n\n", text))
+        for page, text in pages.items()
+    )
+    for page, text, now in (*tables, *map(_typed, PARTS)):
+        if now != text:
+            yield page, now
+
+
+def _typed(package: Any) -> tuple[Path, str, str]:
+    """A package's file, its text, and the same with a line for each of its parts."""
+    file, kinds = Path(package.__file__), [kind for folder, base in PARTS[package] for kind in _parts(folder, base)]
+    text = file.read_text(encoding="utf-8")
+    listed = re.findall(r"^    from .* as .*\n", text, re.MULTILINE)
+    lines = {*listed, *(f"    from {each.__module__} import {each.__name__} as {each.__name__}\n" for each in kinds)}
+    return file, text, text.replace("".join(listed), "".join(sorted(lines, key=_order)))
+
+
+def _order(line: str) -> tuple[str, bool, str]:
+    """As ruff sorts imports."""
+    _, home, _, name, *_ = line.split()
+    return home, not name.isupper(), name
 
 
 def commands() -> str:
@@ -79,12 +104,14 @@ def run_directory() -> str:
 
 
 def policies() -> str:
-    left_out = steering.Policy, steering.Turns  # what `a | b` makes
-    return _classes(_of(steering, steering.Policy, left_out), ("policy", "chooses", "source"), signed=True)
+    kinds = (each for each in _parts(STEERING, steering.Policy) if each is not steering.Turns)  # what `a | b` makes
+    words = ((each, _sections(each)) for each in kinds)
+    rows = [(_signed(each), said[""], said.get("Source", "")) for each, said in words]
+    return _table(("policy", "chooses", "source"), rows)
 
 
 def segment_rules() -> str:
-    kinds = _of(steering, steering.SegmentRule, (steering.SegmentRule,))
+    kinds = _parts(STEERING, steering.SegmentRule)
     return _table(("rule", "a segment is ended when"), [(_signed(each), _sections(each)[""]) for each in kinds])
 
 
@@ -99,7 +126,7 @@ def networks() -> str:
     """The models, and which shipped workflows use each."""
     texts = {file.stem: file.read_text() for file in sorted((DOCS.parent / "workflows").rglob("*.py"))}
     rows = []
-    for each in _of(models, models.Model, (models.Model,)):
+    for each in _parts(NETWORKS, models.Model):
         used = [f"`{name}`" for name, text in texts.items() if re.search(rf"\b{each.__name__}\b", text)]
         words = _sections(each)
         rows.append((f"`{each.__name__}`", words[""], ", ".join(used), words.get("Source", "")))
@@ -159,15 +186,11 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def _classes(kinds: Iterable[type], titles: Row, *, signed: bool) -> str:
-    words = ((each, _sections(each)) for each in kinds)
-    return _table(titles, [(_signed(each), said[""], said.get("Source", "")) for each, said in words])
-
-
-def _of(module: Any, base: type, left_out: tuple[type, ...]) -> list[type]:
-    """The subclasses of a class that a module exports, by name."""
-    found = (getattr(module, name) for name in sorted(dir(module)))
-    return [each for each in found if inspect.isclass(each) and issubclass(each, base) and each not in left_out]
+def _parts(folder: str, base: type) -> list[type]:
+    """The subclasses of a class in a folder that no other is made of, by name."""
+    kinds: list[type] = subclasses(folder, base)
+    last = (each for each in kinds if not any(each in other.__bases__ for other in kinds))
+    return sorted(last, key=lambda each: each.__name__)
 
 
 def _returned(function: Callable[..., Any]) -> type:

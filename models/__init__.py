@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from steersman.models.networks.vectors import Vectors as Vectors
     from steersman.models.ranks.staging import staged as staged
 else:
-    __all__, __getattr__, __dir__ = lazy(__name__)
+    __all__, __getattr__, __dir__ = lazy(__name__, "steersman.models")

@@ -18,8 +18,9 @@ from torch import nn
 
 from steersman.models.errors import NotDense, UnreadableModel
 from steersman.system import reading
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 from steersman.system.files import replace_file
+from steersman.system.registry import Others
 
 WEIGHTS, STREAM, CARD = "weights.safetensors", "stream.safetensors", "model.json"
 
@@ -158,13 +159,15 @@ def _read_card(folder: Path) -> dict[str, Any]:
 def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type[Model]:
     """The class that "module:qualname" names; only a Model is ever called."""
     module, _, name = str(described["class"]).partition(":")
-    if not (trusted or module in sys.modules or module.startswith(f"{__package__}.")):
+    known = trusted or module in sys.modules or module.startswith(f"{__package__}.")
+    if not known and described["class"] not in {each.value for each in Others("steersman.models").entries.values()}:
         raise UnreadableModel(str(folder), f"its class is in {module}; import that first, or load it with trusted=True")
     try:
         kind = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as unknown:
+    except (Exception, SystemExit) as unknown:
         where = "put the folder of its module on PYTHONPATH; of a run that is RUN/workflow"
-        raise UnreadableModel(str(folder), f"its class {module}:{name} cannot be imported: {where}") from unknown
+        problem = f"its class {module}:{name} cannot be imported ({' '.join(told(unknown).split())}): {where}"
+        raise UnreadableModel(str(folder), problem) from unknown
     if not (isinstance(kind, type) and issubclass(kind, Model)):
         raise UnreadableModel(str(folder), f"{module}:{name} is no Model")
     return kind

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, create_model
@@ -18,38 +15,14 @@ from pydantic import BeforeValidator, create_model
 from steersman.executors import schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.values import Strict
-from steersman.system.errors import told
-
-GROUP = "steersman.schedulers"
+from steersman.system.registry import Others, subclasses
 
 
-def _found() -> tuple[dict[str, type[Scheduler]], dict[str, str]]:
-    """By key; those first that may run within a job of another, for `scheduler_here` asks in this order.
-
-    Returns: these, and what is wrong with those of other packages that cannot be used: sites without them still can.
-    """
-    for _, name, _ in iter_modules(schedulers.__path__):
-        if name != "registry":
-            import_module(f"{schedulers.__name__}.{name}")
-    found = {each.__module__.rpartition(".")[2]: each for each in Scheduler.__subclasses__()}
-    unusable = {}
-    for entry in entry_points(group=GROUP):
-        try:
-            if found.pop(entry.name, None) or entry.name in unusable:
-                raise ValueError("there is another scheduler of this name; give this one another, or uninstall it")
-            found[entry.name] = _loaded(entry)
-        except Exception as error:  # another package's code may raise anything
-            unusable[entry.name] = f"{entry.value} cannot be used: {told(error)}"
-    return dict(sorted(found.items(), key=lambda item: (not item[1].WITHIN, item[0]))), unusable
-
-
-def _loaded(entry: EntryPoint) -> type[Scheduler]:
-    kind = entry.load()
-    if not (isinstance(kind, type) and issubclass(kind, Scheduler)):
+def _check(kind: type[Scheduler]) -> None:
+    if not issubclass(kind, Scheduler):
         raise TypeError(f"it is no subclass of {Scheduler.__module__}.Scheduler")
     if lacks := kind.lacks():
         raise TypeError(f"it lacks {', '.join(lacks)}, which {Scheduler.__module__} describes")
-    return kind
 
 
 def _refused(problem: str) -> Any:
@@ -61,7 +34,13 @@ def _refused(problem: str) -> Any:
     return Annotated[Any, BeforeValidator(refuse)]
 
 
-SCHEDULERS, UNUSABLE = _found()
+_ALL: list[type[Scheduler]] = subclasses(schedulers.__name__, Scheduler)  # type: ignore[type-abstract]
+_OURS = {each.__module__.rpartition(".")[2]: each for each in _ALL}
+_OTHERS, _UNUSABLE = Others("steersman.schedulers", taken=_OURS, check=_check).loaded()
+# Those first that may run within a job of another, for `scheduler_here` asks in this order.
+SCHEDULERS: dict[str, type[Scheduler]] = dict(
+    sorted((_OURS | _OTHERS).items(), key=lambda item: (not item[1].WITHIN, item[0]))
+)
 
 
 class _Named(Strict):
@@ -79,7 +58,7 @@ else:
     Schedulers = create_model(
         "Schedulers",
         __base__=_Named,
-        **{key: (_refused(problem), None) for key, problem in UNUSABLE.items()},
+        **{key: (_refused(problem), None) for key, problem in _UNUSABLE.items()},
         **{key: (kind | None, None) for key, kind in SCHEDULERS.items()},
     )
 

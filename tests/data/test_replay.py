@@ -19,6 +19,7 @@ from steersman.stages import loading
 from steersman.steering import Candidate, Novelty, Policy, Random, Scores, Steering, WeightedEnsemble
 from steersman.system.errors import BadInput
 from tests.engine.conftest import finished, started, steersman
+from tests.outside import installed
 
 pytestmark = pytest.mark.slow
 
@@ -53,15 +54,19 @@ def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, t
         assert told["different"] == []
 
 
-def test_another_policy_chooses_otherwise_and_is_labelled(steered: RunDirectory) -> None:
+def test_another_policy_chooses_otherwise_and_is_labelled(
+    steered: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them is of another package."""
+    monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path)))
     size = steered.journal.stat().st_size
-    words = 'Target("x", 1.0), explore=0.5, fallback=Random()'
+    words = 'Target("x", 1.0) | Newest("x"), explore=0.5, fallback=Random()'
     done = steersman("replay", steered.path, "--policy", words, "--json", cwd=steered.path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["label"] == "off-policy"
     assert told["same"] + told["kept"] + len(told["different"]) == told["decisions"]
-    assert {each["chosen"]["policy"] for each in told["different"]} == {"Random", "Target"}
+    assert {each["chosen"]["policy"] for each in told["different"]} == {"Newest", "Random", "Target"}
     text = steersman("replay", steered.path, "--policy", 'Target("x", 1.0)', cwd=steered.path).stdout
     assert "off-policy" in text
     assert "from the reference" in text

@@ -42,10 +42,11 @@ def test_a_scheduler_of_a_package_that_cannot_be_used_is_told_where_a_site_names
         "from steersman.executors.schedulers.scheduler import Scheduler\nclass Half(Scheduler):\n    TITLE = 'Half'\n"
     )
     (tmp_path / "broken.py").write_text("raise RuntimeError")
+    (tmp_path / "exits.py").write_text("raise SystemExit(0)")
     (tmp_path / "own-1.dist-info").mkdir()
     (tmp_path / "own-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
     names = {"half": "own:Half", "other": "own:Path", "number": "math:pi", "gone": "own:Gone", "broken": "broken:Own"}
-    names["flux"] = "steersman.executors.schedulers.sge:Sge"  # it would replace one of ours
+    names["exits"] = "exits:Own"
     lines = [f"{name} = {value}\n" for name, value in names.items()]
     (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text("".join(["[steersman.schedulers]\n", *lines]))
     code = (

@@ -51,4 +51,4 @@ if TYPE_CHECKING:
     from steersman.steering.weighted_ensemble import mean_of_rounds as mean_of_rounds
     from steersman.steering.weighted_ensemble import passage as passage
 else:
-    __all__, __getattr__, __dir__ = lazy(__name__)
+    __all__, __getattr__, __dir__ = lazy(__name__, "steersman.policies")

@@ -27,6 +27,7 @@ class Frontier(Policy):
     Source: the splitting of Huber and Kim (1996), without its weights.
     """
 
+    example = '(Novelty("z"))'
     policy: Policy
     newest: int = 8
     branches: int = 2

@@ -39,6 +39,7 @@ class Highest(ByMerit):
     Source: Seung, Opper and Sompolinsky (1992), Query by committee.
     """
 
+    example = '("x")'
     score: str
     reason: ClassVar[str] = "its score is {value:.3g}"
 
@@ -59,6 +60,7 @@ class ExpectedImprovement(ByMerit):
     Source: Jones, Schonlau and Welch (1998), Efficient global optimization of expensive black-box functions, eq. 15.
     """
 
+    example = '("x", "deviation")'
     mean: str
     deviation: str
     reason: ClassVar[str] = "an improvement of {value:.3g} is expected"
@@ -93,6 +95,7 @@ class Reap(ByMerit):
         direction wins.
     """
 
+    example = '("z")'
     score: str
     bins: int = 20
     among: int = 50
@@ -127,6 +130,7 @@ class Fast(ByMerit):
         trade-offs, eq. 2.
     """
 
+    example = '("x", "z")'
     score: str
     among: str
     explore: float = 1.0
@@ -159,6 +163,7 @@ class Dbscan(ByMerit):
         DeepDriveMD, arXiv 1909.07817.
     """
 
+    example = '("z")'
     score: str
     neighbours: int = 10
     share: float = 0.05
@@ -202,6 +207,7 @@ class Diverse(Policy):
     Source: k-center by farthest points, Gonzalez (1985).
     """
 
+    example = '(Highest("x"), "z")'
     policy: Policy
     score: str
     among: int = 64

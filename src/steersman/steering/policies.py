@@ -29,6 +29,7 @@ class LocalOutlierFactor(Policy):
     Source: Breunig et al. (2000), LOF: identifying density-based local outliers.
     """
 
+    example = '("z", sample=50)'
     score: str
     neighbours: int = 20
     sample: int = 4000
@@ -69,6 +70,7 @@ class LocalOutlierFactor(Policy):
 class Novelty(Policy):
     """Frames in the emptiest cells of a grid over what was sampled so far."""
 
+    example = '("z")'
     score: str
     bins: int = 20
 
@@ -101,6 +103,7 @@ class LeastCounts(Policy):
     Source: Bowman, Ensign and Pande (2010), Enhanced modeling via network theory.
     """
 
+    example = '("z", states=5, sample=50)'
     score: str
     states: int = 50
     sample: int = 4000
@@ -138,6 +141,7 @@ class Target(Policy):
         reference: the value to come near to, one number for each dimension of the score or the same for all.
     """
 
+    example = '("z", (0.0, 0.0))'
     score: str
     reference: float | tuple[float, ...] = 0.0
 

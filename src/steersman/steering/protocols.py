@@ -71,7 +71,14 @@ class Alternatives:
 
 
 class Policy(Alternatives):
-    """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
+    """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute.
+
+    Attributes:
+        example: arguments with which the tests try the laws of all policies, of scores "z" (n, 2), "x" and "deviation"
+            (n,); what is in the unit of a score is 0.
+    """
+
+    example = "()"
 
     @property
     def name(self) -> str:

@@ -1,0 +1,54 @@
+"""A package outside of the tree that adds one part of each kind, and some that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PARTS = """
+from dataclasses import dataclass
+import torch
+from steersman.models import Model
+from steersman.steering import Policy, SegmentRule
+
+@dataclass(frozen=True)
+class Newest(Policy):
+    score: str
+
+    @property
+    def needs(self):
+        return (self.score,)
+
+    def rank(self, scores, rng):
+        return self.candidates(scores, scores.row.argsort()[::-1], scores.row, "row {value:.0f}")
+
+class Never(SegmentRule):
+    def reason(self, scores, rows):
+        return None
+
+class Constant(Model):
+    def __init__(self):
+        super().__init__()
+        self.value = torch.nn.Parameter(torch.ones(1))
+"""
+RAISES = "raise RuntimeError('two\\nlines')"
+GROUPS = {
+    "policies": {"Newest": "outside.parts:Newest", "Never": "outside.parts:Never"},
+    "models": {"Constant": "outside.parts:Constant"},
+}
+TAKEN = {"policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
+
+
+def installed(folder: Path) -> Path:
+    """Install it in a folder, for PYTHONPATH; some of its parts raise or exit when they are imported, or take names."""
+    files = {"__init__": "", "parts": PARTS, "raises": RAISES, "exits": "raise SystemExit(0)"}
+    (folder / "outside").mkdir()
+    for name, text in files.items():
+        (folder / "outside" / f"{name}.py").write_text(text)
+    (folder / "outside-1.dist-info").mkdir()
+    (folder / "outside-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1\n")
+    lines = []
+    for group, taken in TAKEN.items():
+        bad = {"raises": "outside.raises:Part", "exits": "outside.exits:Part", taken: "outside.parts:Part"}
+        lines += [f"[steersman.{group}]", *(f"{name} = {part}" for name, part in (GROUPS.get(group, {}) | bad).items())]
+    (folder / "outside-1.dist-info" / "entry_points.txt").write_text("\n".join(lines))
+    return folder
