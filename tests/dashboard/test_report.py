@@ -155,7 +155,7 @@ def alone(p, results): return Figure()
 def later(p, results): return None
 
 @wf.figure("Broken")
-def broken(p, results): raise ZeroDivisionError("nothing")
+def broken(p, results): raise ZeroDivisionError("nothing \\x1b[2J")
 
 @wf.figure("Number")
 def number(p, results): return 7
@@ -163,8 +163,11 @@ def number(p, results): return 7
 
 
 @pytest.mark.usefixtures("without_figures")
-def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) -> None:
-    """Those that are drawn, one that has nothing to draw yet, and those that fail, with what to return."""
+def test_a_workflow_s_own_figures_stand_in_its_report(
+    finished: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that are drawn, one that has nothing to draw yet, and those that fail, with what to return. No terminal
+    obeys what they say."""
     finished.workflow.write_text(OWN_FIGURES)
     finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
     page = write(finished)
@@ -176,6 +179,9 @@ def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) ->
     assert "This figure is missing: ZeroDivisionError: nothing" in page.text
     assert "This figure is missing: BadFigure: it returned 7; a figure function returns" in page.text
     assert all((finished.figures / f"{name}.svg").exists() for name in ("counted", "alone"))
+    told = capsys.readouterr().err
+    assert "'broken': ZeroDivisionError: nothing \\x1b[2J" in told
+    assert "\x1b" not in told
 
 
 @pytest.mark.parametrize("lost", ["scores.zarr", "models", "decisions.jsonl", "run.yaml", "errors"])

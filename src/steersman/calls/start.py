@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Unpack
@@ -20,6 +19,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.content import digest
 from steersman.system.errors import EngineError
+from steersman.system.terminal import remark
 
 LOOK_S = 0.2
 ENDS_S = 30.0  # a driver whose caller was killed ends soon after it
@@ -48,7 +48,7 @@ def begin(
     expect_same(plan, there, place.get("seed"))
     deadline = time.monotonic() + ENDS_S
     if driven(there.path):
-        print(f"{there.path} is driven by {owner(there.path)}: waiting {ENDS_S:g} s for its end", file=sys.stderr)
+        remark(f"{there.path} is driven by {owner(there.path)}: waiting {ENDS_S:g} s for its end")
     while driven(there.path) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     loading.adopt(plan.source, plan.workflow)
@@ -83,6 +83,6 @@ def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> Non
             try:
                 write_report(directory)
             except EngineError as error:  # a full disk, say: the run is finished all the same
-                print(error, file=sys.stderr)
+                remark(error)
         write_crate(directory, state)
         manifest.seal(directory)

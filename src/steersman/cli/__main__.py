@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from steersman.cli.printing import ToStderr, err, say, shown
+from steersman.cli.printing import ToStderr, err, say
 from steersman.cli.verbs import Verbs
 from steersman.system.errors import EngineError
+from steersman.system.terminal import shown
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name for it
 REFUSED = {  # what the system refuses for where something lies or is called, and what to do then

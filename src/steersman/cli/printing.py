@@ -17,19 +17,10 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from steersman.system.terminal import shown as shown
+
 if TYPE_CHECKING:  # see campaigns.py
     from steersman.executors.preflight import Finding
-
-
-def shown(text: str) -> str:
-    """Write out what a terminal would obey instead of show, as `\\x1b` of an escape sequence; lines and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() or each in "\n\t" else _escaped(each) for each in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 _results: list[TextIO] = []  # where `say` prints in place of standard output

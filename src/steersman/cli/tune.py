@@ -53,12 +53,12 @@ def tune(
         return
     trials_of: list[dict[str, Any]] = found["trials"]
     ended = sum(each["state"] == "pruned" for each in trials_of)
-    typer.echo(f"{found['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
+    say(f"{found['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
     for each in trials_of[:SHOWN]:
         values = " ".join(f"{key}={value}" for key, value in each["params"].items())
-        typer.echo(
+        say(
             f"  {each['value']:<10.5g} {values}"
             + ("   when it was judged and ended early" if each["state"] == "pruned" else "")
         )
     vary = " ".join(f"--vary {key}={trials_of[0]['params'][key]},..." for key in trials_of[0]["params"])
-    typer.echo(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")
+    say(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 
 from steersman.dashboard import page, tables
@@ -15,6 +14,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 from steersman.system.errors import BadInput, told
 from steersman.system.files import replace_file
+from steersman.system.terminal import remark
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 NOTES = ("noted", "times")
@@ -74,7 +74,7 @@ def _sections(history: History) -> Iterator[str]:
 def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Iterator[str]:
     for drawing in draw_all(history, history.directory.figures, figures):
         if drawing.failed:
-            print(f"the report lacks the figure {drawing.name!r}: {drawing.trouble}", file=sys.stderr)
+            remark(f"the report lacks the figure {drawing.name!r}: {drawing.trouble}")
         if drawing.svg or drawing.failed:
             yield page.section(drawing.title, page.figure(drawing))
 
