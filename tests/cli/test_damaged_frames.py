@@ -14,7 +14,9 @@ import pytest
 
 from steersman.cli.__main__ import main
 from steersman.data.results import Results
+from steersman.data.verify import verify
 from steersman.journal.run_directory import RunDirectory
+from steersman.store import merge
 from steersman.system.errors import DamagedFile
 from tests.dashboard.conftest import MadeRun
 
@@ -99,3 +101,27 @@ def test_damage_is_told_in_a_line(
     printed = capsys.readouterr()
     assert (code == DamagedFile.exit_status) == bool(damage), printed
     assert "Traceback" not in printed.err
+
+
+OF_WALKERS: list[Any] = [
+    None, 5, [], ["w0"], {"w0": 5}, {"w0": []}, {"w0": {}}, {"w0": {"attributes": 3}},
+    {"w0": {"attributes": {}, "frame": 3}}, {"w0": {"attributes": {}, "frame": ["a", "b"]}},
+    {"w0": {"attributes": {}, "frame": [-5, 10]}}, {"w0": {"attributes": {}, "frame": [0, 10**30]}},
+]  # fmt: skip
+
+
+def test_a_merged_group_that_does_not_say_where_its_walkers_lie_is_damaged(kept: RunDirectory, tmp_path: Path) -> None:
+    """No row of another walker is taken for one of theirs."""
+    shutil.copytree(kept.path, tmp_path / "fold-0001")
+    directory = RunDirectory(tmp_path / "fold-0001")
+    merge.merge(directory.frames, ["w0", "w1"], "m0")
+    for walker in ("w0", "w1"):
+        merge.remove(directory.frames, walker)
+    file = directory.frames.path / "m0" / "zarr.json"
+    whole = json.loads(file.read_text())
+    for walkers in OF_WALKERS:
+        file.write_text(json.dumps(whole | {"attributes": whole["attributes"] | {"walkers": walkers}}))
+        frames = RunDirectory(directory.path).frames
+        with pytest.raises((DamagedFile, FileNotFoundError)):
+            frames.count("w0")
+        assert {"frames.zarr/w0", "frames.zarr/w1"} <= {each.where for each in verify(RunDirectory(directory.path))}

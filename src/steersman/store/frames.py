@@ -353,9 +353,24 @@ def group_at(path: Path, frames: Frames) -> Publication:
         arrays = described["consolidated_metadata"]["metadata"]
         if odd := [name for name in arrays if "/" in name or name in ("", ".", "..")]:
             raise ValueError(f"{odd[0]!r} is no name of a variable")
-        return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+        found = described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+        _check_walkers(*found)
+        return found
     except (ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
         raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
+
+
+def _check_walkers(attributes: Mapping[str, Any], arrays: Mapping[str, Stored]) -> None:
+    """Raises: ValueError, TypeError, AttributeError, KeyError: a merged group does not say in which of its rows each of
+    its walkers lies."""
+    rows = {array.dims[0]: array.rows for array in arrays.values()}
+    for walker, known in attributes.get(WALKERS, {}).items():
+        spans = dict(known)
+        if not isinstance(spans.pop("attributes"), dict):
+            raise TypeError(f"{walker} has no attributes")
+        for dimension, (first, number) in spans.items():
+            if not 0 <= first <= first + number <= rows.get(dimension, 0):
+                raise ValueError(f"{walker} has no rows {first} to {first + number} along {dimension}")
 
 
 def part(group: Publication, frames: Frames, walker: str) -> Publication:
