@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from steersman.models.errors import NotDense, UnreadableModel
 from steersman.system import reading
@@ -22,6 +23,7 @@ from steersman.system.errors import EngineError, told
 from steersman.system.files import replace_file
 from steersman.system.registry import Others
 
+HOLDS = {"class": str, "config": dict, "sha256": str, "history": list, "card": dict}  # a card
 WEIGHTS, STREAM, CARD = "weights.safetensors", "stream.safetensors", "model.json"
 
 
@@ -107,15 +109,17 @@ class Model(nn.Module):
             raise UnreadableModel(str(folder), f"holds a {kind.__qualname__}, not a {cls.__qualname__}")
         weights = _read(folder, WEIGHTS, described["sha256"])
         try:
+            if not trusted:
+                _expect_fits(kind, described["config"], weights)
             model = kind(**described["config"])
             model.load_state_dict(weights)
-        except (TypeError, RuntimeError) as misfit:
+        except Exception as misfit:  # whatever a class makes of arguments that nobody gave it
             raise UnreadableModel(
                 str(folder), f"its config does not fit its class or its weights ({misfit})"
             ) from misfit
         model.history, model.card = described["history"], described["card"]
         if "stream" in described:
-            model.stream = _read(folder, STREAM, described["stream"])
+            model.stream = _read(folder, STREAM, str(described["stream"]))
         return model.eval()
 
     def _shapes(self) -> dict[str, torch.Size]:
@@ -150,9 +154,9 @@ def _read_card(folder: Path) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(reading.read(folder / CARD, folder))
     except (OSError, ValueError, RecursionError, EngineError) as unreadable:
         raise UnreadableModel(str(folder), f"no readable {CARD} ({unreadable})") from unreadable
-    missing = {"class", "config", "sha256", "history", "card"} - set(described if isinstance(described, dict) else ())
-    if missing:
-        raise UnreadableModel(str(folder), f"{CARD} lacks {', '.join(sorted(missing))}")
+    known = described if isinstance(described, dict) else {}
+    if odd := [name for name, kind in HOLDS.items() if not isinstance(known.get(name), kind)]:
+        raise UnreadableModel(str(folder), f"{CARD} has no {odd[0]}, or one of another type")
     return described
 
 
@@ -164,13 +168,53 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
         raise UnreadableModel(str(folder), f"its class is in {module}; import that first, or load it with trusted=True")
     try:
         kind = getattr(import_module(module), name)
-    except (Exception, SystemExit) as unknown:
+    except (Exception, SystemExit) as unknown:  # "..x" is no name, and a module that is imported may raise anything
         where = "put the folder of its module on PYTHONPATH; of a run that is RUN/workflow"
         problem = f"its class {module}:{name} cannot be imported ({' '.join(told(unknown).split())}): {where}"
         raise UnreadableModel(str(folder), problem) from unknown
     if not (isinstance(kind, type) and issubclass(kind, Model)):
         raise UnreadableModel(str(folder), f"{module}:{name} is no Model")
     return kind
+
+
+class _Misfit(Exception):
+    pass
+
+
+def _expect_fits(kind: type[Model], config: dict[str, Any], weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises: _Misfit: a network of this config has other numbers than these. It is not made for that, which may take
+    all of the time and memory that there is."""
+    left = largest = sum(tensor.numel() for tensor in weights.values())
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal left
+        left -= parameter.numel() if parameter is not None else 0
+        if left < 0:
+            raise _Misfit(f"it has more than their {largest:,} numbers")
+
+    ours = kind.__module__.startswith(f"{__package__}.")  # whose integers are all sizes
+    if ours and (odd := [each for each in _integers(config) if each > largest]):
+        raise _Misfit(f"{odd[0]} for {largest:,} numbers")
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):  # where tensors have shapes and nothing else
+            shapes = kind(**config)._shapes()
+    except _Misfit:
+        raise
+    except Exception:  # it looks at numbers
+        return
+    finally:
+        hook.remove()
+    if shapes != {name: tensor.shape for name, tensor in weights.items()}:
+        raise _Misfit("other shapes")
+
+
+def _integers(value: Any) -> Iterator[int]:
+    if isinstance(value, (list, tuple, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _integers(each)
+    elif isinstance(value, int):
+        yield value
 
 
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:

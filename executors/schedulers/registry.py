@@ -34,15 +34,6 @@ def _refused(problem: str) -> Any:
     return Annotated[Any, BeforeValidator(refuse)]
 
 
-_ALL: list[type[Scheduler]] = subclasses(schedulers.__name__, Scheduler)  # type: ignore[type-abstract]
-_OURS = {each.__module__.rpartition(".")[2]: each for each in _ALL}
-_OTHERS, _UNUSABLE = Others("steersman.schedulers", taken=_OURS, check=_check).loaded()
-# Those first that may run within a job of another, for `scheduler_here` asks in this order.
-SCHEDULERS: dict[str, type[Scheduler]] = dict(
-    sorted((_OURS | _OTHERS).items(), key=lambda item: (not item[1].WITHIN, item[0]))
-)
-
-
 class _Named(Strict):
     """Keys of a site file that name a scheduler, with its settings."""
 
@@ -50,6 +41,15 @@ class _Named(Strict):
     def named(self) -> list[Scheduler]:
         """Those that are keys; a site has one at most."""
         return [settings for _, settings in self if isinstance(settings, Scheduler)]
+
+
+_ALL: list[type[Scheduler]] = subclasses(schedulers.__name__, Scheduler)  # type: ignore[type-abstract]
+_OURS = {each.__module__.rpartition(".")[2]: each for each in _ALL}
+_OTHERS, _UNUSABLE = Others("steersman.schedulers", taken={*_OURS, *dir(_Named)}, check=_check).loaded()
+# Those first that may run within a job of another, for `scheduler_here` asks in this order.
+SCHEDULERS: dict[str, type[Scheduler]] = dict(
+    sorted((_OURS | _OTHERS).items(), key=lambda item: (not item[1].WITHIN, item[0]))
+)
 
 
 if TYPE_CHECKING:

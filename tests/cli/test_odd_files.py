@@ -16,6 +16,7 @@ import pytest
 
 from steersman.cli.__main__ import main
 from steersman.dashboard import report
+from steersman.dashboard.live.gallery import Gallery
 from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
@@ -154,3 +155,17 @@ def test_the_page_shows_nothing_of_it_either(odd: str, kept: RunDirectory, tmp_p
             "failures",
         ):
             assert SECRET.encode() not in served.ask(f"/run/fold-0001/{view}").body
+
+
+@pytest.mark.parametrize("words", [["status"], ["report"], ["dashboard"], ["verify"]])
+def test_a_folder_whose_name_is_no_text_is_refused_in_a_line(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no other run of its folder suffers."""
+    odd = MadeRun(tmp_path / "fold-0001", segments=2).write().path.rename(tmp_path / os.fsdecode(b"fo\xffld"))
+    monkeypatch.setattr(sys, "argv", ["steersman", *words, str(odd)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "UTF-8" in capsys.readouterr().err
+    assert Gallery([], tmp_path).keys == []

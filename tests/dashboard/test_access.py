@@ -139,9 +139,13 @@ def test_each_start_has_new_tokens_and_the_same_port(tmp_path: Path) -> None:
     assert len({first.act, first.look, again.act, again.look, other.act, other.look}) == 6
 
 
-@pytest.mark.parametrize("base", ["/user/me/proxy/8000", "/user/me/proxy/8000/"])
+@pytest.mark.parametrize(
+    "base", ["/user/me/proxy/8000", "/user/me/proxy/8000/", "user/me/proxy/8000", "//user/me/proxy/8000"]
+)
 def test_a_page_below_the_path_of_a_proxy_is_the_same(made: RunDirectory, base: str) -> None:
     """Whether the proxy passes the path on, or takes it off. What the page asks for is named from where it lies."""
+    assert server.path_of(base) == "/user/me/proxy/8000"
+    assert server.path_of("/") == server.path_of("") == ""
     with serving(made, base=base) as served:
         for path in ("", "/user/me/proxy/8000"):
             assert served.ask(f"{path}/run/fold-0001/state").values["name"] == "fold-0001"

@@ -15,6 +15,7 @@ import yaml
 from steersman.dashboard.errors import LibrariesMissing, Moved, PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
+from steersman.dashboard.live.gallery import Gallery
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
@@ -231,6 +232,19 @@ def test_prometheus_reads_a_run_of_the_folder_that_began_after_the_server(made: 
         shutil.copytree(made.path, later)
         with Lock(later).held():
             assert b"steersman_frames{" in served.ask("/metrics", "", Authorization=bearer).body
+
+
+def test_prometheus_tells_two_runs_of_one_name_apart(made: RunDirectory, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        shutil.copytree(made.path, tmp_path / folder / made.path.name)
+    gallery = Gallery([tmp_path / folder / made.path.name for folder in ("one", "two")])
+    for key in gallery.keys:
+        watched = gallery.get(key)
+        assert watched
+        watched.look()
+    text = bytes(server._metrics(gallery).body).decode()
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len({*series}) > 20
 
 
 def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:

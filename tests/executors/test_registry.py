@@ -47,17 +47,18 @@ def test_a_scheduler_of_a_package_that_cannot_be_used_is_told_where_a_site_names
     (tmp_path / "own-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
     names = {"half": "own:Half", "other": "own:Path", "number": "math:pi", "gone": "own:Gone", "broken": "broken:Own"}
     names["exits"] = "exits:Own"
-    lines = [f"{name} = {value}\n" for name, value in names.items()]
+    odd = {"flux": "steersman.executors.schedulers.sge:Sge", "__base__": "own:Half", "model_config": "own:Half"}
+    lines = [f"{name} = {value}\n" for name, value in (names | odd).items()]
     (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text("".join(["[steersman.schedulers]\n", *lines]))
     code = (
         "from steersman.executors.errors import BadSite\nfrom steersman.executors.site_files import changed, checked\n"
-        "print(checked('mine', {'name': 'mine', 'slurm': {}}).scheduler.TITLE)\n"
+        "print(*(checked('mine', {'name': 'mine', key: {}}).scheduler.TITLE for key in ('slurm', 'flux')))\n"
         f"for name in {list(names)}:\n    for changes in {{}}, {{'queue': 'short'}}:\n        try:\n"
         "            changed('mine', {'name': 'mine', name: {}}, changes)\n"
         "        except BadSite as bad:\n            print(name, bad.problem)\n"
     )
     slurm, *told = _printed(code, tmp_path).splitlines()
-    assert slurm == "Slurm"
+    assert slurm == "Slurm Flux", "no package takes the place of ours"
     assert [line.split()[:3] for line in told] == [[name, f"{name}:", names[name]] for name in names for _ in range(2)]
     assert {"LAUNCHER", "STATES", "header", "TITLE"} & set(re.findall(r"\w+", told[0])) == {
         "LAUNCHER",

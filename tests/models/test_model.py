@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+from steersman import models
 from steersman.models import CVAE, Model
 from steersman.models.errors import UnreadableModel
 
@@ -186,3 +188,38 @@ def test_a_configuration_that_does_not_fit_is_told(saved: Path, config: dict[str
     edit(saved, config=config)
     with pytest.raises(UnreadableModel, match="its config does not fit"):
         Model.load(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"class": "..x:y"}, {"class": 5}, {"sha256": 5}, {"config": []}, {"history": {}}, {"card": None}, {"class": ":"}],
+    ids=str,
+)
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_card_of_other_types_is_refused(saved: Path, changes: dict[str, Any], trusted: bool) -> None:
+    edit(saved, **changes)
+    with pytest.raises(UnreadableModel):
+        Model.load(saved, trusted=trusted)
+
+
+NETWORKS: list[Callable[[], Model]] = [
+    lambda: models.PCA(size=10, latent=2), lambda: models.TICA(10, 2), lambda: models.Autoencoder(10, 2),
+    lambda: CVAE(20), lambda: models.Vectors(3), lambda: models.Regressors(32, 2, 1), lambda: models.ResNet50(2, 2),
+    lambda: models.Committee(3, 2), lambda: models.SphericalUNet(2, 32), lambda: models.Tiramisu(3, 2, 0.25),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_a_card_of_a_network_that_is_larger_than_its_weights_costs_neither_time_nor_memory(
+    make: Callable[[], Model], tmp_path: Path
+) -> None:
+    """Who looks at a stranger's run makes none of it."""
+    model = make()
+    model.save(tmp_path)
+    assert Model.load(tmp_path).config == model.config
+    for name in [name for name, value in model.config.items() if type(value) is int]:
+        edit(tmp_path, config=model.config | {name: 10**9})
+        began = time.process_time()
+        with pytest.raises(UnreadableModel):
+            Model.load(tmp_path)
+        assert time.process_time() - began < 2, name

@@ -58,7 +58,7 @@ def dashboard(
     """Show runs in the browser: live, afterwards, or from a copied directory. Ctrl-C ends it; the runs go on."""
     from steersman.dashboard.live.access import Access
     from steersman.dashboard.live.gallery import Gallery
-    from steersman.dashboard.live.server import Dashboard, application
+    from steersman.dashboard.live.server import Dashboard, application, path_of
     from steersman.engine import people
 
     if not runs and folder is None:
@@ -78,7 +78,7 @@ def dashboard(
         out.plain(line)
     for host in hosts:
         token = urlsplit(_link(served, read_only=read_only)).fragment
-        out.plain(f"behind the proxy: https://{host}{base.rstrip('/')}/#{token}")
+        out.plain(f"behind the proxy: https://{host}{path_of(base)}/#{token}")
     if idle_s:
         served.stop_when(lambda: idle(gallery, idle_s))
     served.serve()

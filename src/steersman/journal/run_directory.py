@@ -291,11 +291,18 @@ def runs_in(folder: Path) -> list[RunDirectory]:
     return [RunDirectory(file.parent) for file in sorted(folder.glob("*/journal.jsonl"))]
 
 
+def is_text(path: Path) -> bool:
+    """Whether a path can stand in a page, in JSON or in a report."""
+    return not any("\ud800" <= each <= "\udfff" for each in str(path.absolute()))
+
+
 def open_run(path: Path) -> RunDirectory:
     """The directory of a run that was started.
 
-    Raises: BadDirectory: there is no run here, or this user may not read it.
+    Raises: BadDirectory: there is no run here, this user may not read it, or its path is no text.
     """
+    if not is_text(path):
+        raise BadDirectory(str(path), "its path holds bytes that are no UTF-8; rename that folder")
     check_readable(path)
     if _unborn(path):
         raise BadDirectory(str(path), "its run was ended before it began; start it again with this --run-dir")

@@ -47,8 +47,8 @@ class Others:
 
         entries: dict[str, EntryPoint] = {}
         for entry in entry_points(group=self.group):
-            if entry.name in self._taken or entry.name in entries:
-                log.warning("%s", self._left_out(entry, "there is another of this name"))
+            if entry.name in self._taken or entry.name in entries or entry.name.startswith("_"):
+                log.warning("%s", self._left_out(entry, "there is another of this name, or it is none"))
             else:
                 entries[entry.name] = entry
         return entries

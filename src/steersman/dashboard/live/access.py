@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 from collections.abc import Iterable
@@ -42,7 +43,7 @@ class Access:
     @classmethod
     def new(cls, runs: Iterable[Path], hosts: Iterable[str] = ()) -> Access:
         """New tokens for these runs."""
-        named = hashlib.sha256("\0".join(sorted(str(run.resolve()) for run in runs)).encode()).hexdigest()
+        named = hashlib.sha256(b"\0".join(sorted(os.fsencode(run.resolve()) for run in runs))).hexdigest()
         port = FIRST_PORT + int(named[:16], 16) % PORTS
         return cls(secrets.token_urlsafe(24), secrets.token_urlsafe(24), port, tuple(hosts))
 

@@ -13,7 +13,7 @@ from typing import Any
 from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.journal.lock import driven
-from steersman.journal.run_directory import RunDirectory, open_run, runs_in
+from steersman.journal.run_directory import RunDirectory, is_text, open_run, runs_in
 from steersman.system.errors import EngineError
 
 SCAN_S = 3.0  # between two looks into the folder
@@ -104,7 +104,7 @@ class Gallery:
 
     def _scan(self) -> None:
         if self.folder is not None:
-            for directory in runs_in(self.folder):
+            for directory in filter(lambda directory: is_text(directory.path), runs_in(self.folder)):
                 self._add(directory)
 
     def _is_listed(self) -> bool:

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,12 @@ def application(
         routes.append(Route("/run/{key}/tell", _teller(gallery, tell), methods=["POST"]))
     found = Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain})
     found.router.redirect_slashes = False  # behind a proxy it would name another place
-    return _Guard(found, access, base.rstrip("/"))
+    return _Guard(found, access, path_of(base))
+
+
+def path_of(base: str) -> str:
+    """A path as a proxy knows it, /user/me; "" where there is none. Without its first slash it would be of the host."""
+    return f"/{base.strip('/')}".rstrip("/")
 
 
 def check_libraries() -> None:
@@ -320,7 +326,8 @@ def _metrics(gallery: Gallery) -> Response:
     for watched in shown:
         if watched.wait(max(0.0, until - time.monotonic())):
             with watched.lock:
-                states.append(overview.seen(watched, copies.known_until(watched.directory.path)))
+                found = overview.seen(watched, copies.known_until(watched.directory.path))
+                states.append(replace(found, name=watched.key))  # runs of several folders may have one name
     return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)
 
 
