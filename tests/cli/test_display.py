@@ -146,7 +146,7 @@ def test_a_pause_slows_no_rate_and_spends_hours(state: State) -> None:
     """Of 60 s, 40 were a pause: 20 s brought 40 of 100 frames, so the others take 30 s."""
     for t, verb in ((10.0, "pause"), (50.0, "continue")):
         state.apply(Tell(t=t, id=verb, who="me", verb=verb, text=verb))
-    assert state.paused_hours == pytest.approx(40 / 3600)
+    assert state.wishes.paused_hours == pytest.approx(40 / 3600)
     state.apply(Hired(t=51.0, walker=0, slot=0))
     state.apply(Published(t=62.0, walker=0, frames=40, segments=0))
     for rule, left_s in (

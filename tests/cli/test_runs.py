@@ -139,11 +139,11 @@ def test_a_finished_run_goes_on_unless_its_new_budget_is_spent(ended: Path) -> N
     ended_at = state.now
     made._record_session(0)
     assert not state.finished
-    assert state.settings == {"frames": 501, "steps": 7}
+    assert state.wishes.settings == {"frames": 501, "steps": 7}
     assert state.sessions[-1].after == ended_at
     assert made.stop_rule.reason(state.progress(state.now)) is None
     again = State(read(directory.journal))
-    assert (again.settings, again.finished) == (state.settings, False)
+    assert (again.wishes.settings, again.finished) == (state.wishes.settings, False)
     tell, session = [record for record in read(directory.journal) if isinstance(record, Tell | Session)][-2:]
     assert (tell.more, session.kind) == (1, "session"), "after a crash both are there, or none"
 
@@ -151,9 +151,9 @@ def test_a_finished_run_goes_on_unless_its_new_budget_is_spent(ended: Path) -> N
 def test_a_parameter_that_is_set_while_a_run_ends_does_not_keep_it_from_ending() -> None:
     """Only a run that is over goes on by it, also one that a person finished."""
     story: list[Record] = [Session(host="here", pid=1), said_by("finish"), said_by("set")]
-    assert State(story).finish == "me@here"
+    assert State(story).wishes.finish == "me@here"
     over = State([*story, End(outcome="finished", reason="told"), said_by("set")])
-    assert (over.finish, over.finished) == ("", False)
+    assert (over.wishes.finish, over.finished) == ("", False)
 
 
 def said_by(verb: str) -> Tell:

@@ -94,7 +94,7 @@ def test_the_page_s_times_are_those_of_the_run_s_wall_time(finished: RunDirector
 def test_where_frames_waited_for_scores_they_are_told_and_a_metric_has_a_gap(finished: RunDirectory) -> None:
     """A metric each second, none for ten minutes in which no frame was scored, and one each second again."""
     state = History(finished).state
-    scored, now = Scored(model=state.model, frames=state.frames), [state.now]
+    scored, now = Scored(model=state.models.newest, frames=state.frames), [state.now]
     journal, walker = Journal(finished.journal, clock=lambda: now[0]), len(state.walkers)
     journal.append(
         Session(host="here", pid=1, after=state.now), scored, Hired(walker=walker, slot=0), Start(start=1000, seed=1)

@@ -41,7 +41,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = cwd / "run"
     driver = started("run", BIASED, "--set", "frames=100000000", "--set", "pause_s=0", "--run-dir", run, cwd=cwd)
     await_record(
-        run, lambda state: state.model >= 2 and state.scored_with >= 2 and pushed(state) and written(state) >= {0, 1}
+        run,
+        lambda state: (
+            state.models.newest >= 2 and state.scored_with >= 2 and pushed(state) and written(state) >= {0, 1}
+        ),
     )
     driver.kill()
     driver.wait()

@@ -88,7 +88,7 @@ def test_a_peptide_is_folded_and_stored_with_units_and_every_figure_is_drawn(ran
     assert stored.contacts.dtype == bool
     assert stored.positions.attrs["units"] == "nm"
     assert np.isfinite(stored.energy.values).all()
-    z, _ = CVAE.load(directory.model(state.model)).encode(stored.contacts.values)
+    z, _ = CVAE.load(directory.model(state.models.newest)).encode(stored.contacts.values)
     assert z.shape == (stored.sizes["frame"], 2)
     assert "This figure is missing" not in directory.report.read_text()
     drawn = {path.stem for path in directory.figures.glob("*.svg")}

@@ -251,7 +251,7 @@ def test_nothing_is_pinned_where_frames_have_weights_from_the_beginning_on(
     space.put("tell", {"id": "1", "who": "me", "words": ["pin", "w0.0:9"]})
     people.listen()
     assert [answer[2] for answer in space.take_many_nowait(ANSWER, str, bool, str, n=ALL)] == [False]
-    assert not recorder.state.pins
+    assert not recorder.state.wishes.pins
 
 
 @pytest.mark.parametrize(("reads", "taken"), [(False, ["w0.0:9"]), (True, ["w0.0:9", "w0.0:3", "w1.0:9"])])

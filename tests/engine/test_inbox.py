@@ -184,7 +184,7 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
         done = list(journal.read(recorder.journal.path, Tell))
         assert len({tell.id for tell in done}) == len(done), "a word that comes twice is done once"
         assert {tell.id for tell in done} == {answer[1] for answer in answers if answer[2]}
-        assert State(journal.read(recorder.journal.path)).settings == recorder.state.settings
+        assert State(journal.read(recorder.journal.path)).wishes.settings == recorder.state.wishes.settings
         assert len(notes(recorder)) == len({f"{message.get('who', 'unknown sender')!s:.80}" for message in dead})
 
 
@@ -211,7 +211,7 @@ def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> No
         assert done("pin", "w0.0:5"), "it goes on now"
         made._ends = End(outcome="budget", reason="it is spent")
         assert not any(done(*words) for words in (["set", "frames=80000"], ["finish"], ["pin", "w0.0:6"]))
-        assert [pin.frame.row for pin in recorder.state.pins if pin.frame] == [3, 5]
+        assert [pin.frame.row for pin in recorder.state.wishes.pins if pin.frame] == [3, 5]
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -88,7 +88,7 @@ def test_the_frames_open_in_xarray(two_wells: Whole) -> None:
 def test_scores_cover_what_was_published(two_wells: Whole) -> None:
     directory, state, _ = two_wells
     assert state.scored == sum(span.rows for span in published.spans(state)) == state.frames
-    assert state.model >= 1
+    assert state.models.newest >= 1
     assert (directory.model(1) / "weights.safetensors").exists()
     card = directory.cards()[0]
     assert card["accepted"]

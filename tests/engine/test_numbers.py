@@ -95,7 +95,7 @@ def test_a_model_that_is_no_number_or_has_collapsed_or_diverged_is_not_used(odd:
     assert not any(model.accepted for model in bad)
     for model, reason in zip(bad, ("is not a number", "'z' has collapsed", "the loss became nan"), strict=True):
         assert reason in model.reason
-    assert state.model in {model.version for model in state.models if model.accepted}
+    assert state.models.newest in {model.version for model in state.models if model.accepted}
 
 
 def test_a_policy_that_raises_or_proposes_nonsense_is_told_and_its_fallback_chooses(odd: Told) -> None:

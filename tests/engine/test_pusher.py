@@ -142,12 +142,12 @@ class Ran:
         state, record = self.state, self.recorder.record
         done = state.frames // (SLOTS * FRAMES)
         version = 1 + sum(each < done for each in ACCEPTED)
-        if done in ACCEPTED and state.model < version and len(state.models) < version:
+        if done in ACCEPTED and state.models.newest < version and len(state.models) < version:
             record(Training(model=version, frames=state.frames))
-        if done in ACCEPTED and state.training is not None:
+        if done in ACCEPTED and state.models.under_way is not None:
             record(Trained(model=version, accepted=ACCEPTED[done], reason=""))
-        if self.board.model != state.model:
-            self.board = Scoreboard(self.directory.scores, state.model)
+        if self.board.model != state.models.newest:
+            self.board = Scoreboard(self.directory.scores, state.models.newest)
         if spans := self.board.missing(state, 10**6):
             made = [self.frames[int(span.walker[1:]), row] for span in spans for row in range(span.first, span.end)]
             x, energy = np.array(made).T

@@ -66,7 +66,7 @@ def test_words_that_mean_nothing_are_told(running: Running, words: list[str], an
 def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -> None:
     run, driver = running
     assert open_run(run).tell("pause")
-    paused = await_record(run, lambda state: state.paused and not state.running)
+    paused = await_record(run, lambda state: state.wishes.paused and not state.running)
     assert tell(run, "pin", "w0.0:3").returncode == 0
     assert opened(run)[1].next_start == paused.next_start, "nothing is chosen while it is paused"
     with pytest.raises(BadRequest):
@@ -100,5 +100,5 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     assert [record.verb for record in said] == ["pause", "pin", "set", "continue", "stop", "finish"]
     assert all("@" in record.who and record.t <= time.time() for record in said)
     again = State(journal.read(directory.journal))
-    assert (again.settings, again.paused, again.pins) == ({"steps": 400}, None, [])
+    assert (again.wishes.settings, again.wishes.paused, again.wishes.pins) == ({"steps": 400}, None, [])
     assert steersman("resume", run, cwd=run).returncode == 0, "what a person finished is finished"

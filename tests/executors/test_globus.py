@@ -141,7 +141,7 @@ def test_a_campaign_calls_an_endpoint(ours: str, there: set[str], site: Site, tm
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     state = State(journal.read(tmp_path / "run" / "journal.jsonl"))
     assert done.returncode == 0, done.stderr[-3000:]
-    assert state.model, done.stderr
+    assert state.models.newest, done.stderr
     assert state.scored_with
     called = Counter((tmp_path / "tasks").read_text().split())
     assert set(called) == {"warm_up"} | there

@@ -107,7 +107,7 @@ def test_hours_are_those_of_sessions_and_not_of_the_pauses_between_them(
     assert state.hours(now) * 3600 == pytest.approx(spent + (0 if ended else later), abs=1e-3)
     state.apply(Session(t=now, host="here", pid=9, after=after))
     state.apply(Tell(t=now + 1.0, id="b", who="me", verb="continue", text="continue"))
-    assert state.paused_hours * 3600 == pytest.approx(spent + 1.0, abs=1e-3)
+    assert state.wishes.paused_hours * 3600 == pytest.approx(spent + 1.0, abs=1e-3)
 
 
 @settings(max_examples=20)
@@ -327,6 +327,8 @@ def test_a_run_that_lost_frames_is_not_finished_any_more(outcome: str) -> None:
     state = State([Hired(walker=0, slot=0), told, End(outcome=outcome, reason="there")])
     state.apply(Damaged(walker=0, reason="a byte was changed"))
     assert not state.finished
-    assert bool(state.finish) == (outcome == "interrupted"), "what ended may have more to do, though told to finish"
+    assert bool(state.wishes.finish) == (outcome == "interrupted"), (
+        "what ended may have more to do, though told to finish"
+    )
     state.apply(End(outcome="budget", reason="again"))
     assert state.finished

@@ -287,7 +287,7 @@ def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen
     """Parsl's GlobusComputeExecutor with the same endpoint."""
     trained.communicate(timeout=HANGS_S)
     state = History(open_run(here.work / "trained")).state
-    assert state.model
+    assert state.models.newest
     assert state.scored_with
     assert sum(len(here.service.groups[group]) for group in here.service.watched) >= 2, "tasks of Parsl's executor"
 

@@ -118,7 +118,7 @@ def resume(
         _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
-    if made.state.paused:
+    if made.state.wishes.paused:
         err.plain(display.paused(made.state))
     source = Path(directory.settings().get("source", ""))
     if not made.mended and source.is_file() and source.read_bytes() != directory.workflow.read_bytes():

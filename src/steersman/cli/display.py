@@ -117,7 +117,7 @@ def _slots(state: State, now: float) -> RenderableType:
 def _doing(state: State, walker: Walker) -> str:
     segment = walker.running
     if segment is None:
-        if state.paused:
+        if state.wishes.paused:
             return "[yellow]paused[/]"
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
@@ -252,7 +252,7 @@ def print_outcome(seen: Overview) -> None:
 
 def paused(state: State, tell: str = "tell RUN") -> str:
     """Who paused the run and since when, or ""."""
-    if state.paused is None:
+    if state.wishes.paused is None:
         return ""
-    since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
-    return f"PAUSED by {state.paused.who} since {since}; `steersman {tell} continue` continues it"
+    since = datetime.datetime.fromtimestamp(state.wishes.paused.t).strftime("%Y-%m-%d %H:%M:%S")
+    return f"PAUSED by {state.wishes.paused.who} since {since}; `steersman {tell} continue` continues it"

@@ -60,7 +60,7 @@ def _workers(axes: Axes, history: History) -> None:
     phases = ((hired, first, STARTING), (first, last, WAITING), (last, gone, OTHER))
     for begin, end, doing in phases:
         _bars(axes, _when(history, begin), _when(history, end), slots, COLOURS[doing])
-    for begin, end in history.state.pauses:
+    for begin, end in history.state.wishes.pauses:
         of = (first < end) & (last > begin)
         since, until = _when(history, np.maximum(first, begin)[of]), _when(history, np.minimum(last, end)[of])
         _bars(axes, since, until, slots[of], COLOURS[PAUSED])

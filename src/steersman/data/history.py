@@ -197,7 +197,7 @@ class History:
         if not self.directory.settings_file.exists():
             return {}
         settings = self.directory.settings()
-        return settings | {"params": settings["params"] | self.state.settings}
+        return settings | {"params": settings["params"] | self.state.wishes.settings}
 
     @property
     def params(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class History:
     @property
     def params_in_words(self) -> dict[str, str]:
         """The same as text, which says of each that was changed what it was at the beginning."""
-        began = self.directory.settings().get("params") or {} if self.state.settings else self.params
+        began = self.directory.settings().get("params") or {} if self.state.wishes.settings else self.params
         changed = {name for name, value in self.params.items() if name not in began or began[name] != value}
         return {
             name: f"{value} (at the beginning {began.get(name)})" if name in changed else f"{value}"

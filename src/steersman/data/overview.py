@@ -186,13 +186,13 @@ def overview(
         now = state.now
     elif now is None:
         now = copies.known_until(path)
-    word = end.outcome if end else "not driven" if not alive else "paused" if state.paused else "running"
+    word = end.outcome if end else "not driven" if not alive else "paused" if state.wishes.paused else "running"
     hours = state.hours(now)
     return Overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
         outcome=word, reason=_reason(end, path, origin), driver="" if end else _driver(holder, alive=alive),
-        paused_by=state.paused.who if state.paused and not end else None,
+        paused_by=state.wishes.paused.who if state.wishes.paused and not end else None,
         began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
         frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
         slots=state.slots, walkers=len(state.walkers),
@@ -228,15 +228,15 @@ def _driver(holder: Owner | None, *, alive: bool) -> str:
 
 
 def _versions(state: State) -> dict[str, int]:
-    return {"model": state.model, **{name: n for mode in state.modes for name, n in mode.in_use.items()}}
+    return {"model": state.models.newest, **{name: n for mode in state.modes for name, n in mode.in_use.items()}}
 
 
 def _training(state: State) -> str:
     """`model 2, epoch 3 of 20`: what is being trained."""
-    if state.training is None:
+    if state.models.under_way is None:
         return ""
-    epoch = state.training.epoch
-    return f"model {state.training.version}" + (f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else "")
+    epoch = state.models.under_way.epoch
+    return f"model {state.models.under_way.version}" + (f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else "")
 
 
 def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Budget:
@@ -244,7 +244,7 @@ def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> 
         return Budget()
     rules, progress = rule.rules if isinstance(rule, AnyOf) else (rule,), state.progress(now)
     parts = tuple(_part(each, progress) for each in rules)
-    goes_on = alive and not (state.paused or state.finish)
+    goes_on = alive and not (state.wishes.paused or state.wishes.finish)
     left_s = _left_s(rules, progress, state.pace.lately(state.worked(now))) if goes_on else None
     spends = all(isinstance(each, Limits) for each in rules)
     return Budget(str(rule), max(part.share for part in parts), left_s, parts, spends)
@@ -287,7 +287,7 @@ def doing(state: State, walker: Walker) -> str:
         return SIMULATING
     if not walker.has_come:
         return NO_WORKER
-    if state.paused:
+    if state.wishes.paused:
         return PAUSED
     return WAITING if walker.segments else STARTING
 

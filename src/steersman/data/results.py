@@ -51,7 +51,7 @@ class Results:
     def model(self) -> Any:
         """The newest `Model` that passed its gate, or None."""
         threadpool_limits(1)  # of a torch that comes within a drawing, too
-        version = self._state.model
+        version = self._state.models.newest
         return trust.load_model(self._directory.model(version), self._directory.workflow) if version else None
 
     @functools.cached_property

@@ -32,7 +32,7 @@ def shares(state: State, now: float) -> dict[str, float]:
         seconds[SIMULATING] += walker.seconds["ran"] + (max(0.0, gone - walker.since) if runs else 0.0)
         waits = len(walker.segments) > 0 and not runs  # what it says of a wait it says when that is over
         idle = max(0.0, gone - walker.heard) if waits else 0.0
-        paused = state.paused_s(walker.heard, gone) if waits else 0.0
+        paused = state.wishes.paused_s(walker.heard, gone) if waits else 0.0
         seconds[WAITING] += walker.seconds["waited"] + idle - paused
         seconds[PAUSED] += walker.seconds["paused"] + paused
         seconds[READING] += walker.seconds["read"]

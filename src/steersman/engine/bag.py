@@ -223,7 +223,7 @@ class Bag:
         state = self._recorder.state
         fresh, learned = state.next_start, state.learned(record)
         again = replace(record, start=fresh, again=number, seed=start_seed(self._seed, fresh), pin="", **learned)
-        again = replace(again, set=dict(state.settings))
+        again = replace(again, set=dict(state.wishes.settings))
         self._put(self._recorder.record(again))
 
     def _go_on(self, number: int, broken: Broken) -> None:
@@ -273,7 +273,7 @@ class Bag:
     def _renew(self) -> None:
         """Starts that wait run with the parameters that people have set since they were chosen, and with nothing that
         was set aside."""
-        state, settings = self._recorder.state, self._recorder.state.settings
+        state, settings = self._recorder.state, self._recorder.state.wishes.settings
         for number, start in list(state.starts.items()) if settings or state.unsound else []:
             old = start.record
             if start.segment is not None or (old.set == settings and state.is_sound(old)):
@@ -293,12 +293,12 @@ class Bag:
 
     def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Start, Choice]:
         state = self._recorder.state
-        if number - state.next_start < len(state.pins):
-            pin = state.pins[number - state.next_start]
+        if number - state.next_start < len(state.wishes.pins):
+            pin = state.wishes.pins[number - state.next_start]
             choice = Choice(None, f"pinned by {pin.who}", "pin")
             exact = pin.frame is not None and state.exact and state.can_begin_at(pin.frame)
             return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id, exact=exact), choice
-        drawn = state.mode(HeldOut).draws + number - state.next_start - len(state.pins)
+        drawn = state.mode(HeldOut).draws + number - state.next_start - len(state.wishes.pins)
         if drawn < len(self._held_out):
             reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before steering begins"
             candidate = Candidate(NEW, HELD_OUT, 0.0, reason, draw=self._held_out[drawn])
@@ -312,7 +312,7 @@ class Bag:
         chosen = choice.candidate
         state = self._recorder.state
         start = Start(
-            start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.settings),
+            start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.wishes.settings),
             parent=None if chosen is None else _frame(scores, chosen.index), policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},

@@ -142,7 +142,7 @@ class Driver:
         if self._run.rounds:
             self._bag.share(self._crew.stand_ins(), self._run.slots)
         self._bag.mend(self._run.simulation.retries)
-        self._bag.align(self._run.slots, offered=self._run.state.paused is None)
+        self._bag.align(self._run.slots, offered=self._run.state.wishes.paused is None)
         if lost := self._bag.lost():
             self._servers.miss(f"{lost} of the starts that wait")
         if self._run.rounds and not self._round_is_over:
@@ -152,7 +152,7 @@ class Driver:
         if self._learning.advance(self._training_rule):
             self._prune()
         self._foretell()
-        if (self._run.rounds and self._learning.busy) or self._run.state.paused:
+        if (self._run.rounds and self._learning.busy) or self._run.state.wishes.paused:
             return
         self._learning.follow()
         if self._end() is None:
@@ -198,8 +198,8 @@ class Driver:
     # Parameters: those of the run, with what people have set since
 
     def _follow_settings(self) -> None:
-        if self._settings != self._run.state.settings:
-            self._settings = dict(self._run.state.settings)
+        if self._settings != self._run.state.wishes.settings:
+            self._settings = dict(self._run.state.wishes.settings)
             workflow = self._run.workflow
             params = loading.changed(workflow, self._run.params, self._settings)
             self._rule, self._training_rule = workflow.stop_rule(params), workflow.train_rule(params)
@@ -265,7 +265,7 @@ class Driver:
         plan = self._run.workflow.after_plan
         if plan is None or end.outcome not in FINISHED:
             return end
-        params = loading.changed(self._run.workflow, self._run.params, self._run.state.settings)
+        params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
         run = steersman.open_run(self._run.directory.path)
         over = lambda: self._broken_off() or self._hopeless()  # noqa: E731
         made = self._planner().followed("after", self._step, over, plan, params, run)
@@ -332,8 +332,8 @@ class Driver:
     def _end(self) -> End | None:
         if end := self._broken_off():
             return end
-        if self._run.state.finish:
-            return End(outcome="finished", reason=f"by {self._run.state.finish}")
+        if self._run.state.wishes.finish:
+            return End(outcome="finished", reason=f"by {self._run.state.wishes.finish}")
         if end := self._hopeless():
             return end
         errors = self._run.directory.errors.resolve()

@@ -67,16 +67,17 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
         now: seconds since 1970.
     """
     segments, progress = state.whole
-    if state.model or not (segments and progress.frames):  # of a lost walker frames may be published, and no segment
+    # Of a lost walker frames may be published, and no segment.
+    if state.models.newest or not (segments and progress.frames):
         return ""
-    if state.trained_at is None:
+    if state.models.last_frames is None:
         frames = progress.frames * (1.0 + rule.room(progress))
         counted = frames - draws * progress.frames / segments
         if counted > first - 0.5:  # infinite, where no budget of frames or of simulated time says how many
             return ""
         words = f"the budget allows about {frames:.0f} frames, of which {max(counted, 0):.0f} are not held out"
         return f"{words}: too few for the first training, which needs {first}; no model will steer this run"
-    if state.run.rounds or state.training is None or rule.share(state.progress(now)) < HALF:
+    if state.run.rounds or state.models.under_way is None or rule.share(state.progress(now)) < HALF:
         return ""  # in rounds nothing is spent meanwhile
     words = "half of the budget is spent while the first model is trained, which may come too late to steer"
     return f"{words}; a larger budget gives it time, and with --rounds walkers wait for it"
@@ -98,7 +99,7 @@ def failed(
         enough *= UNTRIED
     ended_well = state.ended["finished"] + state.ended["stopped"]
     if ended_well == state.well_before and state.failures_in_a_row >= enough:
-        since = f" since {', '.join(state.settings)} was set" if ended_well else ""
+        since = f" since {', '.join(state.wishes.settings)} was set" if ended_well else ""
         return _failed(f"every segment failed{since}: {state.last_cause}; see {errors}")
     if state.failures_in_a_row >= UNTRIED * max(FAILURES, 2 * slots) and not _some_last(state):
         return _failed(f"{state.failures_in_a_row} segments in a row failed: {state.last_cause}; see {errors}")

@@ -99,7 +99,7 @@ def set_to_go_on(assignments: Sequence[str], state: State, check: Check) -> Tell
     """What a person sets before a run goes on, as its record. Raises: BadInput, see `changes`."""
     if not assignments:
         return None
-    settings, text = changes(assignments, state.settings, check), f"{who()}: set {' '.join(assignments)}"
+    settings, text = changes(assignments, state.wishes.settings, check), f"{who()}: set {' '.join(assignments)}"
     return Tell(id=secrets.token_hex(6), who=who(), verb="set", text=text, settings=settings)
 
 
@@ -185,10 +185,10 @@ class People:
             case "pin", [frame]:
                 return said(frame=self._frame(frame))
             case "set", [assignment]:
-                return said(settings=changes([assignment], self._state.settings, self._check, "set"))
-            case "pause", _ if self._state.paused:
-                raise BadRequest(f"{self._state.paused.who} paused the run already")
-            case "continue", _ if not self._state.paused:
+                return said(settings=changes([assignment], self._state.wishes.settings, self._check, "set"))
+            case "pause", _ if self._state.wishes.paused:
+                raise BadRequest(f"{self._state.wishes.paused.who} paused the run already")
+            case "continue", _ if not self._state.wishes.paused:
                 raise BadRequest("the run is not paused")
         return said()
 

@@ -74,7 +74,7 @@ class Run(Driven):
     @property
     def stop_rule(self) -> StopRule:
         """When it ends, by the parameters of now."""
-        return self.workflow.stop_rule(loading.changed(self.workflow, self.params, self.state.settings))
+        return self.workflow.stop_rule(loading.changed(self.workflow, self.params, self.state.wishes.settings))
 
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.

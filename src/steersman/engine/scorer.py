@@ -130,7 +130,7 @@ class Scorer:
 
     def _follow_model(self) -> None:
         """Scores are to be of the newest accepted model that can score."""
-        newest = self._recorder.state.model
+        newest = self._recorder.state.models.newest
         if self._workflow.scoring is None or (self._is_early(newest) and not self._early) or newest in self._unfit:
             return
         if self._coming is None and (self._board is None or self._board.model != newest):
@@ -173,7 +173,9 @@ class Scorer:
         score = tasks.score_in_driver if self._in_driver else tasks.score
 
         def submit() -> Future[Any]:
-            return self._jobs.submit(self._role, score, str(self._directory.path), board.model, spans, state.settings)
+            return self._jobs.submit(
+                self._role, score, str(self._directory.path), board.model, spans, state.wishes.settings
+            )
 
         hang_s = math.inf if self._in_driver else stage.hang_s  # a thread cannot be ended
         what, self._due = f"scoring with model {board.model}", self._clock() + self._pause_s

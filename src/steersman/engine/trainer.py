@@ -39,14 +39,14 @@ class Trainer:
     ) -> None:
         self._directory, self._stage, self._recorder, self._jobs, self._clock = directory, stage, recorder, jobs, clock
         self._work: Work | None = None
-        begun = recorder.state.training
+        begun = recorder.state.models.under_way
         if begun is not None and (card := directory.card(begun.version)):  # it was done when the driver died
             self._record(begun.version, card | {"files": training.files(directory.model(begun.version))})
 
     @property
     def busy(self) -> bool:
         """Whether a training is under way, or is to begin again in a moment."""
-        return self._recorder.state.training is not None
+        return self._recorder.state.models.under_way is not None
 
     @property
     def at_work(self) -> bool:
@@ -74,9 +74,9 @@ class Trainer:
         stages = [state.stages[name] for name in ("train", "score") if name in state.stages]
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
-        if not rule.due(state.frames, state.trained_at):
+        if not rule.due(state.frames, state.models.last_frames):
             return False
-        if state.trained_at is not None or not state.mode(HeldOut).draws:
+        if state.models.last_frames is not None or not state.mode(HeldOut).draws:
             return True
         trainable = sum(span.rows for span in published.spans(state, held_out=False))
         return rule.due(trainable, None)  # draws that are held out come before what a model is trained on
@@ -104,9 +104,9 @@ class Trainer:
         state, since, window = self._recorder.state, self._recorder.now(), self._window()
         model = state.models[-1]
         job = TrainingJob(
-            run=str(self._directory.path), version=model.version, last=state.model, window=window,
+            run=str(self._directory.path), version=model.version, last=state.models.newest, window=window,
             held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
-            settings=state.settings, needs_s=self._needs_s(window),
+            settings=state.wishes.settings, needs_s=self._needs_s(window),
         ).begin()  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None

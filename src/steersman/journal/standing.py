@@ -17,7 +17,9 @@ from steersman.journal.modes.mode import Mode
 from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
-from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
+from steersman.journal.trainings import Trainings
+from steersman.journal.walkers import Broken, Failed, Outstanding, Stage, Walker
+from steersman.journal.wishes import Wishes
 from steersman.steering import SECONDS, Progress
 from steersman.store.names import FrameName, SegmentName
 
@@ -49,7 +51,7 @@ class Standing:
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.killed = 0  # walkers that died of what they ran, it may be
         self.blamed: set[tuple[int, int]] = set()
-        self.models: list[ModelVersion] = []
+        self.models = Trainings()
         self.scored = 0
         self.scored_with = 0
         self.scoring_s = 0.0
@@ -70,15 +72,10 @@ class Standing:
         self.aside: set[str] = set()  # nodes that get no more work
         self.last_cause = ""
         self.stopping: dict[str, Record] = {}  # segments that are to end, and who wants it
-        self.paused: records.Tell | None = None  # who paused the run
-        self.paused_hours = self._paused_at = 0.0  # wall time of pauses that are over; when the last one began
-        self._pauses: list[tuple[float, float]] = []  # those that are over, in seconds since 1970
         self.pace = Pace()
-        self.pins: list[records.Tell] = []  # frames that people want started from next
-        self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
         self.well_before = 0  # segments that had ended well when they last did
-        self.finish = ""  # who wants the run to finish
         self.end: records.End | None = None
+        self.wishes = Wishes()
         self.now = 0.0
         self._modes = {kind: kind(self) for kind in MODES}
         self._sums: dict[str, float] = {}  # over all walkers, since the last record: a step asks for them several times
@@ -123,16 +120,6 @@ class Standing:
     def segments(self) -> Iterator[Segment]:
         return (segment for walker in self.walkers.values() for segment in walker.segments)
 
-    @property
-    def model(self) -> int:
-        """Version of the newest accepted model, 0 before there is one."""
-        return max((model.version for model in self.models if model.accepted), default=0)
-
-    @property
-    def usable_models(self) -> set[int]:
-        """Versions that are accepted, and 0, that of none."""
-        return {0, *(model.version for model in self.models if model.accepted)}
-
     def mode(self, kind: type[M]) -> M:
         """What one way of running adds, for those who know which they ask."""
         mode = self._modes[kind]
@@ -150,18 +137,10 @@ class Standing:
 
     def learned(self, start: records.Start) -> dict[str, Any]:
         """Fields of `Start`: what a start gets of what was learned, which is the newest."""
-        fields = {"with_model": self.model}
+        fields = {"with_model": self.models.newest}
         for mode in self.modes:
             fields |= mode.learned(start)
         return fields
-
-    @property
-    def training(self) -> ModelVersion | None:
-        return self.models[-1] if self.models and self.models[-1].accepted is None else None
-
-    @property
-    def trained_at(self) -> int | None:
-        return self.models[-1].frames if self.models else None
 
     @property
     def slots(self) -> int:
@@ -237,7 +216,7 @@ class Standing:
     def _reopen(self) -> None:
         """A run that had come to its end may have more to do: it can be resumed, though people told it to finish."""
         if self.finished:
-            self.end, self.finish = None, ""
+            self.end, self.wishes.finish = None, ""
 
     def hours(self, now: float) -> float:
         """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
@@ -246,37 +225,20 @@ class Standing:
         ends = [*(session.after or session.t for session in self.sessions[1:]), last]
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
 
-    @property
-    def pauses(self) -> list[tuple[float, float]]:
-        """From when to when people had paused the run, in seconds since 1970; infinity: it still is."""
-        return [*self._pauses, *([(self.paused.t, math.inf)] if self.paused else [])]
-
-    def paused_s(self, begin: float, end: float) -> float:
-        """How many seconds between two moments the run was paused."""
-        return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in self.pauses)
-
     def _before_segment(self, walker: Walker, record: records.Began) -> None:
         """What a walker's time went into before it began a segment."""
         if len(walker.segments) == 1:
             walker.seconds["started"] = max(0.0, record.t - walker.started)
             return
         walker.seconds["waited"] += record.waited_s
-        if self._pauses or self.paused:  # of few runs, and this is done a million times
-            paused = min(record.waited_s, self.paused_s(record.t - record.waited_s, record.t))
-            walker.seconds["paused"] += paused
-            walker.seconds["waited"] -= paused
-
-    def _pause(self, record: records.Tell) -> None:
-        hours = self.hours(record.t)
-        if self.paused:
-            self.paused_hours += hours - self._paused_at
-            self._pauses.append((self.paused.t, record.t))
-        self.paused, self._paused_at = record if record.verb == "pause" else None, hours
+        paused = min(record.waited_s, self.wishes.paused_s(record.t - record.waited_s, record.t))
+        walker.seconds["paused"] += paused
+        walker.seconds["waited"] -= paused
 
     def worked(self, now: float) -> Progress:
         """What was done; `hours` are those in which the run was not paused."""
-        hours = self._paused_at if self.paused else self.hours(now)
-        return Progress(self.frames, self.simulated * self._second, hours - self.paused_hours)
+        hours = self.wishes.paused_at if self.wishes.paused else self.hours(now)
+        return Progress(self.frames, self.simulated * self._second, hours - self.wishes.paused_hours)
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)

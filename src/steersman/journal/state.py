@@ -58,8 +58,8 @@ class State(Standing):
     def _on_session(self, record: records.Session) -> None:
         self.sessions.append(record)
         self.end, self.failures_in_a_row, self.frameless_in_a_row = None, 0, 0
-        if self.training:
-            self.training.epoch = None  # it begins again, maybe with other parameters
+        if training := self.models.under_way:
+            training.epoch = None  # it begins again, maybe with other parameters
         self.pace.begin(record.t, self.worked(record.t))
 
     def _on_prepared(self, record: records.Prepared) -> None:
@@ -143,7 +143,7 @@ class State(Standing):
         if record.instead and record.again is None:
             self.used.append(frame_key(*record.instead[:2]))
         if record.pin:
-            self.pins = [pin for pin in self.pins if pin.id != record.pin]
+            self.wishes.pinned(record.pin)
         self.decisions.append(record)
 
     def _on_began(self, record: records.Began) -> None:
@@ -267,8 +267,8 @@ class State(Standing):
 
     def _on_epoch(self, record: records.Epoch) -> None:
         """How far a training is; a late message is of no use."""
-        if self.training is not None and self.training.version == record.model:
-            self.training.epoch = record
+        if (training := self.models.under_way) and training.version == record.model:
+            training.epoch = record
 
     def _on_model(self, record: records.Trained) -> None:
         model = {each.version: each for each in self.models[-2:]}[record.model]  # a record of its beginning may be lost
@@ -305,18 +305,18 @@ class State(Standing):
         """A person said a word: who, when and what stand in the record."""
         match record.verb:
             case "pause" | "continue":
-                self._pause(record)
+                self.wishes.pause(record, self.hours(record.t))
             case "stop":
                 self._stop(record)
             case "pin":
-                self.pins.append(record)
+                self.wishes.pins.append(record)
             case "set":
-                self.settings |= record.settings
+                self.wishes.settings |= record.settings
                 self.well_before = self.ended["finished"] + self.ended["stopped"]
                 self._reopen()
                 self.pace.begin(record.t, self.worked(record.t))
             case "finish":
-                self.finish = record.who
+                self.wishes.finish = record.who
         self.notes.append(record)
 
     def _on_note(self, record: records.Note) -> None:

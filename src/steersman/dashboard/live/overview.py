@@ -106,7 +106,7 @@ def walkers(watched: Watched) -> bytes:
         [model.version, float(elapsed(model.at)), float(elapsed(model.fit.t)) if model.fit else None, model.accepted]
         for model in state.models
     ]
-    pauses = [[float(elapsed(at)) if at < math.inf else None for at in pause] for pause in state.pauses]
+    pauses = [[float(elapsed(at)) if at < math.inf else None for at in pause] for pause in state.wishes.pauses]
     return packed(
         {"trainings": trainings, "pauses": pauses}, slot=np.array([each.slot for each in every], np.int32), **columns
     )

@@ -82,7 +82,7 @@ class Biases(Mode):
     @property
     def newest(self) -> Biased | None:
         """The newest version that is whole and whose model is still used."""
-        usable = self.state.usable_models
+        usable = self.state.models.usable
         return next((each for each in reversed(self.sound) if each.model in usable), None)
 
     @property

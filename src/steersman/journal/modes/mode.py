@@ -13,6 +13,7 @@ import numpy as np
 
 from steersman.journal.records import Record, Start
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.trainings import Trainings
 from steersman.journal.walkers import Walker
 from steersman.steering import Scores, Steering
 
@@ -30,7 +31,7 @@ class Known(Protocol):
     def slots(self) -> int: ...
 
     @property
-    def usable_models(self) -> set[int]: ...
+    def models(self) -> Trainings: ...
 
 
 class Remaking:

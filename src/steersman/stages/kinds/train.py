@@ -64,8 +64,9 @@ class Train(Stage):
             {True: "used", False: "not used", None: "running" if alive else "not finished"}[m.accepted]
             for m in state.models
         )
-        epoch = state.training.epoch if state.training and alive else None
-        now = f"epoch {epoch.epoch} of {epoch.epochs}" if epoch else "runs" if state.training and alive else "idle"
+        training = state.models.under_way if alive else None
+        epoch = training.epoch if training else None
+        now = f"epoch {epoch.epoch} of {epoch.epochs}" if epoch else "runs" if training else "idle"
         return Shown(now, {"models": str(len(state.models))}, dict(verdicts))
 
 
