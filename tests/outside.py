@@ -25,6 +25,10 @@ class Never(SegmentRule):
     def reason(self, scores, rows):
         return None
 
+def greet(name: str, times: int = 1):
+    'Greet somebody.'
+    print("Hello", name, times)
+
 class Constant(Model):
     def __init__(self):
         super().__init__()
@@ -32,10 +36,11 @@ class Constant(Model):
 """
 RAISES = "raise RuntimeError('two\\nlines')"
 GROUPS = {
+    "commands": {"greet": "outside.parts:greet"},
     "policies": {"Newest": "outside.parts:Newest", "Never": "outside.parts:Never"},
     "models": {"Constant": "outside.parts:Constant"},
 }
-TAKEN = {"policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
+TAKEN = {"commands": "run", "policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
 
 
 def installed(folder: Path) -> Path:

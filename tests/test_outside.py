@@ -60,3 +60,27 @@ def test_a_scheduler_whose_name_is_taken_is_told_and_left_out(outside: Path) -> 
     assert {"slurm", "pbs"} < set(done.stdout.split())
     (told,) = done.stderr.splitlines()
     assert "steersman.schedulers: slurm" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["greet", "you", "--times", "2"], 0, "Hello you 2"),
+        (["greet", "--help"], 0, "Greet somebody."),
+        (["--help"], 0, " greet "),
+        (["raises"], 2, "RuntimeError: two lines"),
+        (["exits"], 2, "SystemExit"),
+        (["gret"], 2, "greet"),
+    ],
+)
+def test_a_command_is_one_of_steersman(outside: Path, words: list[str], code: int, said: str) -> None:
+    done = called(outside, "-m", "steersman.cli", *words)
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "(steersman.commands: run) cannot be used" in done.stderr.splitlines()[0]
+
+
+def test_a_command_of_ours_looks_for_no_other_and_for_no_policy(outside: Path) -> None:
+    done = called(outside, "-m", "steersman.cli", "workflows")
+    (told,) = done.stderr.splitlines()
+    assert "steersman.schedulers" in told, "keys of site files"

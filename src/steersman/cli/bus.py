@@ -1,4 +1,4 @@
-"""Run -> table of its bus: names, depths, rates, blocked takers and the last tuples, live; or one name's tuples."""
+"""`steersman bus`: names, depths, rates, blocked takers and the last tuples of a run, live; or one name's tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflow file that `steersman new` writes."""
+"""The workflow file that `new` writes."""
 
 TEMPLATE = '''"""NAME: describe it here.
 

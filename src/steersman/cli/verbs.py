@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from collections import Counter
 from functools import cache
 from importlib import import_module
@@ -13,37 +14,17 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# By the file of this folder that has the function, or the group of verbs, of that name, in the order that help shows.
-VERBS = {
-    "run": "campaigns",
-    "submit": "submit",
-    "check": "campaigns",
-    "try": "trying",
-    "resume": "campaigns",
-    "status": "runs",
-    "watch": "runs",
-    "dashboard": "dashboard",
-    "tell": "runs",
-    "why": "runs",
-    "replay": "runs",
-    "compare": "compare",
-    "tune": "tune",
-    "analyse": "analyse",
-    "journal": "runs",
-    "verify": "runs",
-    "export": "data",
-    "report": "data",
-    "ls": "data",
-    "diff": "data",
-    "bus": "bus",
-    "workflows": "shipped",
-    "new": "shipped",
-    "doctor": "sites",
-    "bench": "shipped",
-    "sites": "sites",
-    "remote": "remote",
-    "endpoints": "endpoints",
+from steersman.system.registry import Others
+
+_NAMED = re.compile(r'"""[^\n]*`steersman ([a-z |]+)')
+_HOMES = {  # name -> file of this folder whose first line names it, and which has a function or a group of that name
+    name: file.stem
+    for file in Path(__file__).parent.glob("*.py")
+    if (line := _NAMED.match(file.read_text(encoding="utf-8")))
+    for name in line[1].replace("|", " ").split()
 }
+FIRST = ("run", "submit", "check", "try", "resume", "status", "watch", "dashboard", "tell", "why", "replay", "compare")
+VERBS = {name: _HOMES[name] for name in (*FIRST, *sorted(_HOMES.keys() - FIRST))}  # in the order that help shows
 OPEN = {  # words of theirs may look like options
     "tell": {"ignore_unknown_options": True},
     "bench": {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -55,24 +36,42 @@ class Verbs(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = {name: TyperCommand(name, help=_summary(name)) for name in VERBS}
+        self.commands = {name: TyperCommand(name) for name in VERBS}
+
+    def list_commands(self, context: Any) -> list[str]:
+        for name in VERBS:
+            self.commands[name].help = _summary(name)
+        for name, entry in OTHERS.entries.items():
+            self.commands[name] = TyperCommand(name, help=f"added by {entry.value}")
+        return [*self.commands]
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
+        if words[0] not in VERBS:
+            self.list_commands(context)
         name, _, rest = super().resolve_command(context, words)  # of an unknown one it names the nearest
         return name, name and _imported(name), rest
 
 
 def _imported(name: str) -> Any:
-    found = getattr(import_module(f"steersman.cli.{VERBS[name]}"), _identifier(name))
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
+    if name in VERBS:
+        return _command(getattr(import_module(f"steersman.cli.{VERBS[name]}"), _identifier(name)), name)
+    return _command(OTHERS.load(name), name)
+
+
+def _command(part: Any, name: str = "") -> Any:
+    """Make a command of a function, or a group of commands of a Typer."""
+    if isinstance(part, typer.Typer):
+        command: Any = typer.main.get_group(part)
     else:
         alone = typer.Typer(add_completion=False)
-        alone.command(name, context_settings=OPEN.get(name))(found)
+        alone.command(name, context_settings=OPEN.get(name))(part)
         command = typer.main.get_command(alone)
     command.name = name
     _refuse_repeated(command)
     return command
+
+
+OTHERS = Others("steersman.commands", taken=VERBS, check=_command)
 
 
 def _refuse_repeated(command: Any) -> None:

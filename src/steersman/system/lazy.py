@@ -36,12 +36,13 @@ def lazy(package: str, group: str = "") -> tuple[list[str], Callable[[str], Any]
             return import_module(f"{package}.{name}")
         if name in homes:
             return getattr(import_module(homes[name]), name)
-        if group and name[0] != "_" and find_spec(f"{package}.{name}") is None:  # who asks for a module imports it
-            if home := _home(package, name):
+        near = list[str]()
+        if name[0] != "_" and find_spec(f"{package}.{name}") is None:  # whoever asks for a module imports it
+            if home := group and _home(package, name):
                 return getattr(import_module(home), name)
-            if name in others.entries:
+            if group and name in others.entries:
                 return others.load(name)
-        near = [] if name.startswith("_") else difflib.get_close_matches(name, names(), n=1)
+            near = difflib.get_close_matches(name, names(), n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}")
 
