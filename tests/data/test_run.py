@@ -30,7 +30,6 @@ from steersman.store import FRAME, Frames, GroupWriter, MissingFrame, MissingVar
 from steersman.system.errors import BadRequest, UnknownName
 from tests.data.conftest import FRAMES, REPORT_PS, STORY, explain
 
-OF_0_1 = Path(__file__).parents[1] / "journal" / "runs_of_0_1"
 W1_1 = [(1, 0), (1, 1), (0, 4), (0, 5), (0, 6), (1, 4), (1, 5), (1, 6), (1, 7)]  # walker and row, by the story
 
 
@@ -269,17 +268,6 @@ def test_a_run_that_was_copied_or_may_only_be_read_is_opened(run: RunDirectory, 
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", run.path, copy], check=True)
     assert steersman.open_run(str(copy)).lineage("w1.1").sizes["frame"] == len(W1_1)
-
-
-@pytest.mark.parametrize("name", ["double_well", "fold", "shallow_water"])
-def test_a_run_of_steersman_0_1_is_opened(name: str) -> None:
-    opened = steersman.open_run(OF_0_1 / name)
-    assert len(opened.segments) == opened.state["segments"]["finished"]
-    if name == "double_well":  # the others were stored without their frames
-        assert list(opened.scores.columns) == ["segment", "walker", "row", "time", "x", "z_0", "error"]
-        walker = opened.frames["w0"].to_dataset()
-        assert walker.groupby("segment").count().sizes["segment"] == walker.sizes["ended_segment"]
-        assert opened.lineage(opened.segments.index[-1]).sizes["frame"] == 27
 
 
 def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: Path) -> None:

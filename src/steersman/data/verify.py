@@ -9,7 +9,6 @@ can go on without it.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +114,7 @@ def _seen(look: Callable[[], Iterator[str | Problem]]) -> Iterator[str | Problem
 
 def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[Problem]:
     """What differs from the manifest and was not found otherwise."""
-    if state.end is None or not state.run.files:  # it goes on, its driver was killed, or Steersman 0.1 wrote it
+    if state.end is None:  # it goes on, or its driver was killed
         return
     at_once = state.end.outcome == "interrupted"  # by a second Ctrl-C, which leaves no time for a seal
     if at_once and not directory.manifest.exists():
@@ -143,8 +142,8 @@ def _journal(history: History, went_on: bool) -> Iterator[str]:
 
 
 def _written_once(state: State) -> Iterable[tuple[str, str]]:
-    """Files by name, and their SHA-256, "" where Steersman 0.1 did not keep it."""
-    return (state.run.files or {"run.yaml": "", "workflow.py": ""}).items()
+    """Files by name, and their SHA-256."""
+    return state.run.files.items()
 
 
 def _file(path: Path, digest: str, ready: Path | None = None) -> Callable[[], Iterator[str]]:
@@ -302,11 +301,6 @@ def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterato
                 yield f"{name} is missing"
             elif sha256(folder / name) != digest:
                 yield f"{name} was changed since it was trained"
-        if not files:  # Steersman 0.1 kept the hash of the weights beside them
-            described = json.loads(directory.read(folder / "model.json"))
-            json.loads(directory.read(folder / "card.json"))
-            if sha256(folder / "weights.safetensors") != described["sha256"]:
-                yield "the hash of the weights is not the one on the model's card"
 
     return look
 

@@ -225,8 +225,7 @@ class Driver:
 
     def _prepare(self) -> End | None:
         """Have the first start made; returns how the run ends, if it does meanwhile."""
-        known = self._run.state.prepared or not self._run.state.run.files  # Steersman 0.1 did not write it down
-        if known and self._run.directory.prepared.exists():
+        if self._run.state.prepared and self._run.directory.prepared.exists():
             return None
         changes = told_before_prepared(self._run.directory)
         if plan := self._run.workflow.before_plan:

@@ -98,7 +98,8 @@ class JournalTooNew(JournalError):
     known: int
 
     def __str__(self) -> str:
+        other = "a newer one" if self.version > self.known else "lab/convert_0_1.py of a checkout converts a copy"
         return (
-            f"{self.path}: a record has version {self.version}, this Steersman reads up to {self.known}; "
-            "use the Steersman that wrote it, or a newer one"
+            f"{self.path}: a record has version {self.version}, this Steersman reads 2 to {self.known}; "
+            f"use the Steersman that wrote it, or {other}"
         )

@@ -22,7 +22,6 @@ from typing import Any, TypeVar, overload
 from msgspec import ValidationError, json, to_builtins
 from msgspec.structs import replace
 
-from steersman.journal import version_1
 from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
 from steersman.system import reading
@@ -199,7 +198,7 @@ def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
 def follow(path: Path, place: Place) -> Iterator[Record]:
     """Read the records behind a place, which moves along: a later call goes on from there.
 
-    Raises: JournalTooNew: a newer Steersman wrote it. OddFile: it is none, see `system.reading`.
+    Raises: JournalTooNew: a newer Steersman wrote it, or 0.1. OddFile: it is none, see `system.reading`.
     """
     with reading.opened(path, path.parent) as file:
         file.seek(place.offset)
@@ -240,11 +239,9 @@ def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: i
     if head is None:
         return None, "it is not a record"
     version, number, known = head.groups()
-    if int(version) > VERSION:
+    if int(version) > VERSION or number is None:
         raise JournalTooNew(str(path), int(version), VERSION)
     place.crc = int(line[-_TAIL + len(_CRC) : -3], 16)
-    if number is None:
-        return version_1.decode(line[:-_TAIL] + b"}"), ""
     place.number = int(number) + 1
     if int(number) != expected:
         return _decode(line), f"it is record {int(number)}, but record {expected} was expected"

@@ -23,7 +23,6 @@ from steersman.system.reading import OddFile
 # frame, the segment that made it, by which xarray groups.
 FRAME, SEGMENT = "frame", "ended_segment"
 GROWING = (FRAME, SEGMENT, RESTART)
-_OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
 MERGED, OF_WALKER = re.compile(r"m(\d+)"), re.compile(r"w(\d+)")
 NEITHER = re.compile(r"m\d+|[wm]\d+\D.*")  # a merged group, one that is being made, or somebody's copy: w3.bak
@@ -390,8 +389,8 @@ def _stored(of: tuple[Frames, str], path: Path, described: Mapping[str, Any]) ->
     from steersman.store.metadata import layout
 
     rows, *row = described["shape"]  # but for rows, walkers and publications are alike: zarr takes a while to read one
-    like, chunks, (first, *others), attributes, since = layout(json.dumps({**described, "shape": [0, *row]}))
-    return Stored(of, path, rows, like, chunks, (_OF_0_1.get(first, first), *others), attributes, since)
+    like, chunks, dims, attributes, since = layout(json.dumps({**described, "shape": [0, *row]}))
+    return Stored(of, path, rows, like, chunks, dims, attributes, since)
 
 
 def _along(arrays: Mapping[str, Stored], dimension: str | None) -> dict[str, Stored]:
