@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.journal import file, manifest, run_directory
-from steersman.journal.records import Prepared, Record, Run, Trained, checked
+from steersman.journal.records import End, Prepared, Record, Run, Trained, checked
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.store import SEGMENT
 
@@ -29,8 +29,8 @@ def convert(old: Path, new: Path) -> RunDirectory:
     story = list(_story(directory))
     file.rewrite(directory.journal, story)
     for described in directory.frames.path.rglob("zarr.json"):
-        _rename(described)
-    if directory.manifest.exists():
+        described.write_text(json.dumps(_renamed(json.loads(described.read_text()))))
+    if story and isinstance(story[-1], End):
         manifest.seal(directory)
     return directory
 
@@ -64,12 +64,13 @@ def _decoded(line: bytes) -> Record | None:
     return checked(kind, {key: value for key, value in fields.items() if value is not None})
 
 
-def _rename(described: Path) -> None:
-    """Of a variable of segments: what its first dimension is called."""
-    known = json.loads(described.read_text())
-    names = known.get("dimension_names") or [None]
-    if names[0] == "segment":
-        described.write_text(json.dumps(known | {"dimension_names": [SEGMENT, *names[1:]]}))
+def _renamed(described: Any) -> Any:
+    """The description of an array, or of a group with those of its arrays: what rows of segments are along."""
+    if not isinstance(described, dict):
+        return described
+    if described.get("dimension_names", [""])[:1] == ["segment"]:
+        return described | {"dimension_names": [SEGMENT, *described["dimension_names"][1:]]}
+    return {name: _renamed(value) for name, value in described.items()}
 
 
 if __name__ == "__main__":

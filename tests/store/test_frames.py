@@ -244,15 +244,6 @@ def test_the_whole_store_opens_while_it_grows_and_shows_what_is_published(frames
     assert frames.walkers() == ["w0", "w1"]
 
 
-def test_a_group_of_steersman_0_1_has_its_segments_along_another_name(frames: Frames) -> None:
-    writer = GroupWriter(frames.path / "w0")
-    writer.append(FRAME, {"segment": np.int32(0)})
-    writer.append("segment", {"segments": np.arange(9)})
-    writer.close()
-    assert frames.rows("w0", SEGMENT) == 1
-    assert frames.row("w0", 0, dimension=SEGMENT)["segments"].tolist() == list(range(9))
-
-
 def test_a_variable_that_is_left_out_is_told_as_missing(frames: Frames) -> None:
     writer = GroupWriter(frames.path / "w0")
     writer.append(SEGMENT, {"number": np.int64(0)})
