@@ -42,7 +42,7 @@ class After(Plain):
         yield Try("after", lambda: "not tried: it gets the whole run, when it has ended", needed=False)
 
 
-class HeldOut(Plain):
+class HeldOutDraws(Plain):
     kind, kept, arguments = "held_out", "held_out_function", ("params",)
 
     def tried(self, trial: Trial) -> Iterator[Try]:

@@ -8,7 +8,7 @@ from functools import partial
 from steersman.stages.kinds.stage import Several, Trial, Try
 
 
-class Metrics(Several):
+class MetricFunctions(Several):
     kind, kept, arguments = "metric", "metrics", ("scores",)
 
     def tried_again(self, trial: Trial) -> Iterator[Try]:
