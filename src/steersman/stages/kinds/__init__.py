@@ -9,6 +9,7 @@ from steersman.stages.kinds.train import Train
 from steersman.stages.kinds.views import Figures, MetricFunctions, Panels, Yardsticks
 
 STAGES: tuple[type[Stage], ...] = (
-    Prepare, Before, Tasks, HeldOutDraws, Steer, Simulate, Train, Score, MetricFunctions, Yardsticks, Figures, Panels, After,
+    Prepare, Before, Tasks, HeldOutDraws, Steer, Simulate, Train, Score, MetricFunctions, Yardsticks, Figures, Panels,
+    After,
 )  # fmt: skip
 KINDS = {each.kind: each for each in STAGES if each is not Steer}  # by their decorators
