@@ -74,13 +74,13 @@ BIOME := cd $(LIVE) && npx --yes @biomejs/biome@$$(node -p 'require("./package.j
 format: $(BIN)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIOME) check --write page
+	$(BIOME) check --write page views
 
 lint: $(BIN)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/codespell
-	$(BIOME) check page
+	$(BIOME) check page views
 
 types: $(BIN)/.installed
 	$(BIN)/mypy

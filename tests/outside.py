@@ -35,20 +35,39 @@ class Constant(Model):
         self.value = torch.nn.Parameter(torch.ones(1))
 """
 RAISES = "raise RuntimeError('two\\nlines')"
+VIEW = "def answer(watched):\n    return {'walkers': len(watched.history.state.walkers)}"
+SCRIPT = """
+import { card, fill } from "steersman/dom.js";
+export default class {
+  place = 35;
+  constructor(source) {
+    this.source = source;
+    this.node = card("crew", "Who walks?");
+  }
+  async update() {
+    const { walkers } = await this.source.values("crew", {});
+    fill(this.node, `${walkers} walkers`);
+  }
+}
+"""
 GROUPS = {
+    "views": {"crew": "outside.crew", "fails": "outside.fails", "plain": "outside.parts"},
     "commands": {"greet": "outside.parts:greet"},
     "policies": {"Newest": "outside.parts:Newest", "Never": "outside.parts:Never"},
     "models": {"Constant": "outside.parts:Constant"},
 }
-TAKEN = {"commands": "run", "policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
+TAKEN = {"views": "failures", "commands": "run", "policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
 
 
 def installed(folder: Path) -> Path:
     """Install it in a folder, for PYTHONPATH; some of its parts raise or exit when they are imported, or take names."""
     files = {"__init__": "", "parts": PARTS, "raises": RAISES, "exits": "raise SystemExit(0)"}
+    files |= {"crew": VIEW, "fails": "def answer(watched):\n    return 1 / 0"}
     (folder / "outside").mkdir()
     for name, text in files.items():
         (folder / "outside" / f"{name}.py").write_text(text)
+    for name in "crew", "fails":
+        (folder / "outside" / f"{name}.js").write_text(SCRIPT.replace("crew", name))
     (folder / "outside-1.dist-info").mkdir()
     (folder / "outside-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1\n")
     lines = []

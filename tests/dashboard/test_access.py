@@ -18,7 +18,7 @@ import pytest
 
 from steersman.cli.dashboard import beside, idle
 from steersman.dashboard.errors import PortTaken
-from steersman.dashboard.live import server
+from steersman.dashboard.live import answers, server
 from steersman.dashboard.live.access import HEADER, Access
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadRequest
@@ -155,7 +155,7 @@ def test_a_page_below_the_path_of_a_proxy_is_the_same(made: RunDirectory, base: 
                 found = re.findall(r"""(?:src|href|"steersman/":)[= ]"([^"]+)""", body)
                 assert {address for address in found if not address.startswith((f"{up}/static/", "#"))} == {"data:,"}
         assert served.ask("/user/me/proxy/80001/run/fold-0001/state").status == 404
-    for file in server.PAGE.iterdir():
+    for file in (*answers.PAGE.iterdir(), *answers.scripts().values()):
         assert not re.search(r"""["'`](/run|/static|/")""", file.read_text()), file
 
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from steersman.dashboard import choices, figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
-from steersman.dashboard.live.stages import graph
+from steersman.dashboard.live.views import stages
 from steersman.dashboard.live.watched import Watched
 from steersman.data import slot_time, stored
 from steersman.data.history import History
@@ -362,7 +362,7 @@ def test_a_start_that_is_run_again_was_chosen_once(finished: RunDirectory) -> No
     _, caption = choices.draw(watched.history)
     number = sum(watched.history.overview().starts.values())
     assert f"{number:,} starts were chosen" in caption
-    assert {"starts": f"{number:,}"} in [stage["counts"] for stage in graph(watched)["stages"]]
+    assert {"starts": f"{number:,}"} in [stage["counts"] for stage in stages.answer(watched)["stages"]]
 
 
 def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from steersman.benchmarks.dashboard import write_run
 from steersman.dashboard import report, style
+from steersman.dashboard.live import answers
 from steersman.dashboard.live.access import Access
 from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING
 from steersman.engine.people import who
@@ -27,6 +29,7 @@ from tests.dashboard.beside import served_beside
 from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
 from tests.dashboard.look import Look
 from tests.dashboard.serving import TOKENS, serving
+from tests.outside import installed
 
 expect.set_options(timeout=30_000)  # the machine may be busy
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -121,6 +124,30 @@ def test_a_view_that_fails_says_why_in_its_place_and_the_others_are_drawn(look: 
         expect(page.locator("[data-trouble]")).to_have_count(1)
         expect(page.locator("#status")).to_have_text("reached its goal")
     assert ["TypeError" in text for text in look.errors] == [True]
+
+
+def test_a_view_of_another_package_is_drawn_here_and_in_the_report_and_one_that_fails_hinders_nobody(
+    browser: Browser, look: Look, finished: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.syspath_prepend(installed(tmp_path))
+    monkeypatch.setattr(answers, "views", cache(answers.views.__wrapped__))
+    report.write_report(finished)
+    context = browser.new_context(offline=True)
+    offline = Look(context.new_page())
+    offline.page.goto(finished.report.resolve().as_uri())
+    with serving(finished) as served:
+        for page in look.open(served), offline.page:
+            expect(page.locator("#crew")).to_contain_text(f"{SLOTS} walkers")
+            expect(page.locator("nav")).to_contain_text("Who walks?")
+            expect(page.locator("#trust [data-versions='2']")).to_be_visible()
+            expect(page.locator("[data-trouble]")).to_have_count(1)
+        expect(look.page.locator("#fails")).to_have_attribute("data-trouble", re.compile("ZeroDivisionError"))
+    context.close()
+    problems = {"failures": "another", "raises": "RuntimeError", "exits": "SystemExit", "plain": "answer"}
+    for name, problem in problems.items():
+        (line,) = [line for line in caplog.messages if f"steersman.views: {name}" in line]
+        assert problem in line
 
 
 def test_a_short_run_shows_a_scalar_score_over_seconds_and_a_crystal_in_its_box(

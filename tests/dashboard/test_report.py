@@ -12,7 +12,8 @@ import yaml
 
 from steersman.calls.start import describe
 from steersman.dashboard import figures, page, report, style, tables
-from steersman.dashboard.live import gallery, stages
+from steersman.dashboard.live import gallery
+from steersman.dashboard.live.views import stages
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History

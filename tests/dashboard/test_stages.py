@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.dashboard.live import stages
+from steersman.dashboard.live.views import stages
 from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.executors import site_files
@@ -31,4 +31,4 @@ def test_only_stages_that_a_workflow_has_are_shown(has: tuple[str, ...], shown: 
     journal = Journal(directory.journal)
     journal.append(Run(workflow="w", seed=0, slots=1, stages=has), Session(host="here", pid=1))
     journal.close()
-    assert [stage["name"] for stage in stages.graph(Watched.of(History(directory)))["stages"]] == shown
+    assert [stage["name"] for stage in stages.answer(Watched.of(History(directory)))["stages"]] == shown

@@ -42,10 +42,9 @@ def embedded(history: History) -> tuple[str, str]:
     watched = Watched.of(history)
     kept = dict(_kept(watched))
     has_molecule = "topology" in kept
-    style = "\n".join(_text(server.LIBRARIES, "uPlot.min.css") + _text(server.PAGE, "page.css"))
-    modules = {
-        f"steersman/{file.name}": _url(file.read_bytes()) for file in server.PAGE.iterdir() if file.name.endswith(".js")
-    }
+    style = "\n".join(_text(server.LIBRARIES, "uPlot.min.css") + _text(answers.PAGE, "page.css"))
+    scripts = {file.name: file for file in answers.PAGE.iterdir() if file.name.endswith(".js")} | answers.scripts()
+    modules = {f"steersman/{name}": _url(file.read_bytes()) for name, file in scripts.items()}
     libraries = ["uPlot.iife.min.js", *(["3Dmol-min.js"] if has_molecule else [])]
     head = [f"<style>\n{style}\n</style>", _script(json.dumps({"imports": modules}), "importmap")]
     head += [_script(_text(server.LIBRARIES, name)[0]) for name in libraries]
@@ -62,9 +61,10 @@ def _kept(watched: Watched) -> Iterator[tuple[str, Any]]:
     now = watched.history.state.now
     yield (
         "state",
-        overview.state(watched, now or time.time()) | {"may_act": False, "others": [], "baseline": "", "live": False},
+        overview.state(watched, now or time.time())
+        | {"may_act": False, "others": [], "baseline": "", "live": False, "views": [*answers.views()]},
     )
-    for view in answers.WHOLE:
+    for view in (*answers.WHOLE, *answers.views()):
         with contextlib.suppress(EngineError):
             yield view, _plain(answers.answer(watched, view, {}))
     if len(watched.table) <= MOST_SEGMENTS:

@@ -47,7 +47,6 @@ MOST_WORDS = 10_000  # bytes of a request that says something
 KINDS = {
     ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain",
 }  # fmt: skip
-PAGE = files("steersman.dashboard.live") / "page"
 LIBRARIES = files("steersman.dashboard.live") / "libraries"
 NEEDED = ("uPlot.iife.min.js", "uPlot.min.css", "3Dmol-min.js")
 IMPORTS = [f'{{"imports": {{"steersman/": "{up}static/"}}}}' for up in ("./", "../../")]  # how its modules are named
@@ -238,12 +237,13 @@ def _with_slash(request: Request) -> Response:
 
 
 def _page(name: str) -> Response:
-    return Response((PAGE / name).read_text(encoding="utf-8"), media_type="text/html", headers=SAFE)
+    return Response((answers.PAGE / name).read_text(encoding="utf-8"), media_type="text/html", headers=SAFE)
 
 
 def _file(name: str) -> Response:
     """A file of the page or of its libraries, by its plain name."""
-    known = {entry.name: entry for folder in (LIBRARIES, PAGE) if folder.is_dir() for entry in folder.iterdir()}
+    known = {entry.name: entry for folder in (LIBRARIES, answers.PAGE) if folder.is_dir() for entry in folder.iterdir()}
+    known |= answers.scripts()
     kind = KINDS.get(Path(name).suffix)
     if name not in known or kind is None:
         raise HTTPException(404, "there is no such file")
@@ -266,6 +266,7 @@ def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
     return _json(request, found | {
         "may_act": can_act and request.state.may_act and not found["copy"] and found["status"] in ("running", "paused"),
         "others": [key for key in gallery.keys if key != watched.key], "baseline": baseline, "live": True,
+        "views": [*answers.views()],
     })  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 import { Act } from "steersman/act.js";
 import { beginTheme, switchTheme } from "steersman/colours.js";
 import { $, card, choice, el, fill } from "steersman/dom.js";
-import { Failures } from "steersman/failures.js";
 import { FrameView } from "steersman/frame.js";
 import { Lineage } from "steersman/lineage.js";
 import { LatentMap } from "steersman/map.js";
@@ -12,13 +11,11 @@ import { Panels } from "steersman/panels.js";
 import { Segments } from "steersman/segments.js";
 import { Slots } from "steersman/slots.js";
 import { Away, Kept, Refused, Server } from "steersman/source.js";
-import { Stages } from "steersman/stages.js";
-import { Trust } from "steersman/trust.js";
 import { Working } from "steersman/working.js";
 
 const POLL_MS = 500,
   OPENING_MS = 100,
-  MODELS_MS = 2000;
+  VIEW_MS = 2000;
 const GONE = "The map was drawn again, of the scores of a newer model: draw the line again.";
 const STATUS = {
   running: "running",
@@ -54,10 +51,7 @@ class Page {
     this.segments = new Segments(source);
     this.act = new Act(source);
     this.working = new Working(source);
-    this.trust = new Trust(source);
-    this.failures = new Failures(source);
     this.messages = new Messages(source);
-    this.stages = new Stages(source);
     this.panels = new Panels(source);
     this.frame = new FrameView(source, {
       shown: (places) => this.map.show(places),
@@ -88,19 +82,40 @@ class Page {
         this.frame.node,
       ),
     );
-    this.sections = [
-      this.working.node,
-      this.panels.node,
-      map,
-      this.trust.node,
-      this.slots.node,
-      this.failures.node,
-      this.messages.node,
-      this.lineage.node,
-      this.stages.node,
+    this.own = [
+      [10, this.working.node],
+      [20, this.panels.node],
+      [30, map],
+      [50, this.slots.node],
+      [70, this.messages.node],
+      [80, this.lineage.node],
     ]; // what the run is for comes before how it went
-    fill($("page"), this.sections);
     this._header();
+    this._arrange([]);
+  }
+
+  // Parts that stand alone, of a module each: they have their places among the others.
+  async _begin(names) {
+    const view = async (name) => {
+      try {
+        const { default: View } = await import(`steersman/${name}.js`);
+        return new View(this.source);
+      } catch (error) {
+        console.error(error);
+        return { node: card(name, name, {}, el("p", { class: "problem" }, error.message)), key: () => "", update() {} };
+      }
+    };
+    this._arrange(await Promise.all(names.map(view)));
+  }
+  _arrange(views) {
+    this.views = views;
+    this.drawn = new Map(); // view -> of what it was drawn, and when
+    const placed = [...this.own, ...views.map((view) => [view.place ?? 100, view.node])];
+    this.sections = placed.sort(([a], [b]) => a - b).map(([, node]) => node);
+    this.links = this.sections.map((section) => el("a", { href: `#${section.id}` }, section.dataset.short));
+    fill($("page"), this.sections);
+    fill(this.parts, this.links);
+    this.sections.forEach((section) => this.seen.observe(section));
   }
 
   _header() {
@@ -108,7 +123,7 @@ class Page {
     this.pill = el("span", { class: "pill", id: "status" }, "opening");
     this.about = el("span", { class: "small soft" });
     this.compare = el("span");
-    this.links = this.sections.map((section) => el("a", { href: `#${section.id}` }, section.dataset.short));
+    this.parts = el("nav", { "aria-label": "parts of the page" });
     fill(
       $("top"),
       el(
@@ -122,17 +137,15 @@ class Page {
         this.compare,
         el("button", { onclick: switchTheme, "aria-label": "light or dark", title: "light or dark" }, "◐"),
       ),
-      el("nav", { "aria-label": "parts of the page" }, this.links),
+      this.parts,
     );
-    const seen = new IntersectionObserver(
+    this.seen = new IntersectionObserver(
       (entries) =>
         entries.forEach((e) => {
-          const link = this.links[this.sections.indexOf(e.target)];
-          link.classList.toggle("here", e.isIntersecting);
+          this.links[this.sections.indexOf(e.target)].classList.toggle("here", e.isIntersecting);
         }),
       { rootMargin: "-20% 0px -60% 0px" },
     );
-    this.sections.forEach((section) => seen.observe(section));
   }
   _near(node) {
     const box = node.getBoundingClientRect();
@@ -171,6 +184,7 @@ class Page {
       if (state.trouble) fill(this.working.problem, el("p", { class: "problem" }, state.trouble));
       return;
     }
+    if (!this.views.length) await this._begin(state.views);
     this._pill(state.status, STATUS[state.status] ?? state.status);
     fill(
       this.about,
@@ -204,27 +218,25 @@ class Page {
       await this.slots.update();
     };
     work.push(shown(this.working), shown(this.slots, segments));
-    const scored = `${state.scored_with},${state.scored}`,
-      models = `${state.trained},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
-      failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
-    work.push(this.map.update(scored));
-    const changed = models !== this.models;
-    this.late = changed && performance.now() - (this.modelsAt ?? -1e9) <= MODELS_MS; // it is shown at a later look
-    if (changed && !this.late) {
-      this.models = models;
-      this.modelsAt = performance.now();
-      work.push(shown(this.trust), shown(this.stages));
-    }
-    if (failed !== this.failed) {
-      this.failed = failed;
-      work.push(shown(this.failures));
+    work.push(this.map.update(`${state.scored_with},${state.scored}`));
+    this.late = false;
+    for (const view of this.views) {
+      const key = view.key?.(state) ?? state.change,
+        [known, at] = this.drawn.get(view) ?? [null, -1e9];
+      if (key === known) continue;
+      if (performance.now() - at <= VIEW_MS) {
+        this.late = true; // it is shown at a later look
+        continue;
+      }
+      this.drawn.set(view, [key, performance.now()]);
+      work.push(shown(view));
     }
     if (before < 0) work.push(shown(this.panels));
     const outcomes = await Promise.allSettled(work),
       away = outcomes.find((each) => each.status === "rejected");
     if (away) {
       this.change = before;
-      this.models = this.failed = null;
+      this.drawn.clear();
       throw away.reason;
     } // the server went away between: all of it again
     document.body.dataset.change = state.change;

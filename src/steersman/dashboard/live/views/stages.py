@@ -17,7 +17,7 @@ from steersman.system import reading
 MOST_CODE = 100_000  # characters of the workflow file that are shown
 
 
-def graph(watched: Watched) -> dict[str, Any]:
+def answer(watched: Watched) -> dict[str, Any]:
     """Stages in order of the loop, each with what it does now, its counts and its Parsl jobs."""
     state = watched.history.state
     alive = state.end is None and driven(watched.directory.path)

@@ -23,7 +23,7 @@ MOST_AUDITS = 600  # of a version that are shown
 FIRST_AUDITS = 10  # before, a share says nothing
 
 
-def models(watched: Watched) -> dict[str, Any]:
+def answer(watched: Watched) -> dict[str, Any]:
     """Versions with their losses, held-out figures and profiles; who chose the starts of each bin of time."""
     history = watched.history
     return {

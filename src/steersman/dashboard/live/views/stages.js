@@ -26,7 +26,8 @@ const svg = (tag, attributes, ...children) => {
 };
 const STANDING = { failed: "red", begun: "green", waiting: "faint", done: "blue" };
 
-export class Stages {
+export default class {
+  place = 90;
   constructor(source) {
     this.source = source;
     this.graph = el("div", { class: "wide" });
@@ -34,6 +35,9 @@ export class Stages {
     this.rest = el("div");
     this.node = card("stages", "The workflow", { short: "Workflow" }, this.graph, this.calls, this.rest);
     document.addEventListener("theme", () => this.found && this._draw());
+  }
+  key(state) {
+    return [state.trained, state.model, state.facts.starts, state.facts.tasks, state.scored_with, state.scored].join();
   }
   async update() {
     this.found = await this.source.values("stages", {});

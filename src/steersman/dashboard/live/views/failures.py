@@ -16,7 +16,7 @@ TAIL = 6000  # characters of a file of errors/
 NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?")
 
 
-def failures(watched: Watched) -> dict[str, Any]:
+def answer(watched: Watched) -> dict[str, Any]:
     """Groups of failed segments by cause, numbers left aside, the largest first; stages that fail; what people see."""
     history = watched.history
     groups: dict[str, list[str]] = defaultdict(list)

@@ -1,13 +1,17 @@
 // What broke: by cause, with what the failures share.
 import { amount, card, el, fill, table } from "steersman/dom.js";
 
-export class Failures {
+export default class {
+  place = 60;
   constructor(source) {
     this.source = source;
     this.body = el("div");
     this.node = card("failures", "What broke?", { short: "Failures" }, this.body);
   }
 
+  key(state) {
+    return `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
+  }
   async update() {
     const found = await this.source.values("failures", {}),
       shares = (list) => list.map(([name, n]) => `${name} (${amount(n)})`).join(", ");

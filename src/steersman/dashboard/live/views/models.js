@@ -9,7 +9,8 @@ const PROFILE = { IpUpdateTime: "sky", FwdTime: "blue", BwdTime: "green", WtUpda
 const ofVersion = (v) => colour(v ? ["blue", "orange", "green", "purple", "sky", "yellow"][(v - 1) % 6] : "grey");
 const percent = (share) => (100 * share).toFixed(1);
 
-export class Trust {
+export default class {
+  place = 40;
   constructor(source) {
     this.source = source;
     this.loss = new Curves("epoch, versions one after another", "training loss", { log: true, whole: true });
@@ -20,6 +21,9 @@ export class Trust {
     this.rows = el("div");
     this.node = card("trust", "Can I trust the model?", { short: "Models" }, this.body, this.rows);
     document.addEventListener("theme", () => this.found && this._draw());
+  }
+  key(state) {
+    return [state.trained, state.model, state.facts.starts, state.facts.tasks, state.scored_with, state.scored].join();
   }
   async update() {
     this.found = await this.source.values("models", {});
