@@ -88,9 +88,7 @@ class RunDirectory:
         self.environment_file = self.path / "environment.json"
         self.workflow = self.path / "workflow.py"
         self.modules = self.path / "workflow"  # that the workflow file imports from its folder
-        self.ready = (
-            self.path / "aside" / "ready"
-        )  # another workflow file and its modules, until they are in their places
+        self.ready = self.path / "aside" / "ready"  # files of a correction, until they are in their places
         self.prepared = self.path / "prepared.pkl"
         self.topology = self.path / "topology.pdb"
         self.journal = self.path / "journal.jsonl"
