@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from steersman.calls.errors import OtherRun
 from steersman.engine import campaign
@@ -65,9 +65,17 @@ def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     known, asked = ({f"parameter {key}": value for key, value in each.items()} for each in (known, asked))
     asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})
     known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
-    other = [what for what, value in asked.items() if digest(known[what]) != digest(value)]
+    other = [what for what, value in asked.items() if not _same(known[what], value)]
     if differing := tuple(f"{what} is {known[what]} there, not {asked[what]}" for what in other):
         raise OtherRun(str(there.path), differing)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """NaN is NaN, and a set has no order."""
+    try:
+        return digest(one) == digest(other)
+    except Exception:  # a value of a class that pickle does not find
+        return bool(one == other)
 
 
 def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:

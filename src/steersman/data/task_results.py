@@ -27,8 +27,8 @@ TYPES = re.compile(r"[biufcSU]\d+")  # of arrays: others hold addresses, or are 
 def result(history: History, name: str) -> Any:
     """See `Run.result`."""
     state, directory = history.state, history.directory
-    asked = state.asked.get(name)
-    call = state.calls.get(asked) if asked else next(iter(named(state.calls, name)), None)
+    asked = [state.calls.get(state.asked[name])] if name in state.asked else named(state.calls, name)
+    call = next(iter(asked), None)
     if call is None and name not in state.asked:
         raise UnknownName("task", name, state.asked)
     if call is None or not call.sha256:

@@ -84,7 +84,7 @@ class Planner:
                 if end := over():
                     return end
         except PlanFailed as failed:
-            self._record_failure(plan.__name__, failed)
+            self._record_failure(plan.__name__)
             reason = f"{stage}: {failed}{self._kept(stage, failed.__cause__)}"
             if stage == "after":
                 reason += f"; with a file where it is mended: `steersman resume {self._directory.path} --workflow FILE`"
@@ -190,12 +190,11 @@ class Planner:
             if state.asked.get(name) != key and key in state.calls:
                 self._recorder.record(state.calls[key].called)
 
-    def _record_failure(self, plan: str, failed: PlanFailed) -> None:
-        """Of a plan that gave nothing, as of a call that failed: what it gave before is not its answer any more."""
+    def _record_failure(self, plan: str) -> None:
+        """Of a plan that gave nothing: what it gave before is not its answer any more."""
         self._record_asked()
         if self._plan.done() and self._plan.exception():
-            key = key_of(plan, str(failed), 0)
-            self._recorder.record_all([Called(call=key, task=plan), Task(call=key, cause=str(failed))])
+            self._recorder.record(Called(call="", task=plan))
 
     def _submit(self, call: _Call) -> None:
         needs = [self._calls[each.key].receipt for each in call.needs]

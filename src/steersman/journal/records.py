@@ -78,7 +78,7 @@ class Called(Record, tag="called", frozen=True):
 
     format: ClassVar[int] = 5  # who does not know it would end a run without what comes after the loop
 
-    call: Name  # SHA-256 of the task's name, of its arguments and of the calls in these
+    call: Name  # SHA-256 of the task's name, of its arguments and of the calls in these; "" of a plan that failed
     task: Name
     needs: tuple[Name, ...] = ()  # calls whose results are arguments
     words: Text = ""  # its arguments

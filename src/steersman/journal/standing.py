@@ -35,7 +35,7 @@ class Standing:
         self.sessions: list[records.Session] = []
         self.prepared = ""  # SHA-256 of what prepare made
         self.calls: dict[str, Call] = {}  # of tasks, by their keys, in the order in which plans made them
-        self.asked: dict[str, str] = {}  # the key of the call that was asked for last, by its task or plan
+        self.asked: dict[str, str] = {}  # key of the call that was asked for last, by its task or plan; "": it failed
         self.walkers: dict[int, Walker] = {}
         self.next_walker = 0
         self.merged: dict[str, frozenset[int]] = {}  # merged groups of frames, and their walkers

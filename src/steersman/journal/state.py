@@ -66,7 +66,8 @@ class State(Standing):
         self.prepared = record.sha256
 
     def _on_called(self, record: records.Called) -> None:
-        self.calls.setdefault(record.call, Call(record))
+        if record.call:
+            self.calls.setdefault(record.call, Call(record))
         self.asked[record.task] = record.call
 
     def _on_task(self, record: records.Task) -> None:
