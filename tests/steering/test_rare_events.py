@@ -124,11 +124,11 @@ def test_on_stored_storms_guided_sampling_is_unbiased_and_saves_simulations() ->
 
 
 def as_scores(quantities: np.ndarray, drawn: list[Candidate]) -> Scores:
-    """Whole runs of so many members, a frame each."""
+    """Whole runs of so many members, a segment and a frame each."""
     n = len(quantities)
     columns = {name: np.array([each.draw[name] for each in drawn]) for name in DRAWN}
     values = {"storm": quantities, "whole": np.ones(n)} | columns if n else {}
-    return Scores(*(np.zeros(n, int),) * 4, np.zeros(n, bool), values)
+    return Scores(np.zeros(n, int), np.arange(n), np.arange(n), np.zeros(n, int), np.zeros(n, bool), values)
 
 
 def loop(policy: Importance, rng: np.random.Generator) -> Estimate:
@@ -153,6 +153,22 @@ def test_of_no_whole_member_nothing_is_known_and_that_none_will_be_is_said() -> 
     assert policy.warning(ended)
     assert not policy.warning(replace(ended, values=scores.values))
     assert not policy.warning(replace(ended, ends=np.zeros(3, bool))), "they may be whole when they end"
+
+
+def test_a_run_counts_once_at_the_last_of_the_frames_where_it_is_whole() -> None:
+    """Members of four frames, of two walkers that publish in turns; before its last frame a quantity is another one."""
+    policy, rng = Importance("storm", THRESHOLD, 2, surrogate=known), np.random.default_rng(6)
+    once = as_scores(quantities := 2 * rng.normal(size=80), policy.rank(as_scores(np.empty(0), []), rng)[:80])
+    walker, segment = np.repeat(np.tile([1, 0], 40), 4), np.repeat(np.arange(80) // 2, 4)
+    values = {name: np.repeat(each, 4, axis=0) for name, each in once.values.items()}
+    values["storm"] = np.stack([quantities + 9, quantities - 9, quantities + 9, quantities], axis=1).ravel()
+    row = np.tile(np.arange(4), 80) + 4 * segment
+    for frames in (1, 2, 4):
+        values["whole"] = np.tile(np.arange(4) >= 4 - frames, 80)
+        scores = Scores(walker, row, segment, np.zeros(320, int), row % 4 == 3, values)
+        assert policy.estimates(scores) == policy.estimates(once)
+        one, other = (policy.rank(each, np.random.default_rng(0)) for each in (scores, once))
+        assert [each.draw for each in one] == [each.draw for each in other]
 
 
 @pytest.mark.slow
@@ -257,7 +273,7 @@ def test_an_estimate_takes_time_in_proportion_to_the_runs() -> None:
     rng = np.random.default_rng(1)
     n = 100_000
     values = {"storm": rng.normal(size=n)} | {name: np.ones(n) for name in ("whole", "weight", "trust")}
-    scores = Scores(*(np.zeros(n, int),) * 4, np.zeros(n, bool), values)
+    scores = Scores(np.zeros(n, int), np.arange(n), np.arange(n), np.zeros(n, int), np.zeros(n, bool), values)
     policy = Importance("storm", 2.0, 1)
     began = time.process_time()
     assert policy.estimates(scores)[-1].probability == pytest.approx(policy.estimate(scores).probability)

@@ -46,7 +46,8 @@ class Importance(Policy):
         quantity: score whose extreme is wanted, a scalar.
         threshold: what it must exceed.
         dimensions: number of parameters, drawn from a standard normal distribution.
-        whole: score that is true at the last frame of a whole run, where the quantity counts.
+        whole: score that is true at the last frame of a whole run, where the quantity counts; where it is true at
+            several frames of a segment, at the last of these.
         first: whole runs before the surrogate is asked.
         every: whole runs after which it is fitted anew.
         points: among which members are drawn, new ones for each ranking.
@@ -131,7 +132,11 @@ class Importance(Policy):
         return int(self._whole(scores).sum()) if self.whole in scores.values else 0
 
     def _whole(self, scores: Scores) -> np.ndarray:
-        return np.asarray(scores.column(self.whole) != 0)
+        """(n,) bool: one frame for each whole run."""
+        rows = np.flatnonzero(scores.column(self.whole) != 0)[::-1]
+        run = (scores.walker[rows].astype(np.int64) << 32) + scores.segment[rows]
+        last = rows[np.unique(run, return_index=True)[1]]
+        return np.isin(np.arange(len(scores)), last)
 
     def _candidate(self, point: np.ndarray, weight: float, trust: float, reason: str) -> Candidate:
         drawn = {POINT: point.tolist(), WEIGHT: float(weight), TRUST: float(trust)}
