@@ -132,6 +132,9 @@ def test_the_newest_frames_are_the_last_of_all(most: int) -> None:
     rows = [(span.walker, row) for span in published.spans(state) for row in range(span.first, span.end)]
     newest = [(s.walker, row) for s in published.spans(state, most=most) for row in range(s.first, s.end)]
     assert newest == rows[max(len(rows) - most, 0) :]
+    for span in published.spans(state, most=most):  # a segment in each, for pairs of frames never cross an end
+        first, last = (published.segment_of(state, int(span.walker[1:]), row) for row in (span.first, span.end - 1))
+        assert first == last
     parts = [published.spans(state, held_out=part, most=1000) for part in (True, False)]
     assert sorted(parts[0] + parts[1]) == sorted(published.spans(state))
     assert 0 < len(parts[0]) <= 60 // 10

@@ -14,7 +14,7 @@ from steersman.stages.errors import BadDraws
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
 from steersman.stages.params import Params
-from steersman.stages.rules import doubling, every
+from steersman.stages.rules import Every, doubling, every
 from steersman.stages.workflow import Workflow
 from steersman.steering import (
     Dbscan,
@@ -165,6 +165,28 @@ def test_a_count_of_frames_that_is_none_is_refused(make: Any) -> None:
         for wrong in (0, float("nan"), "7"):
             with pytest.raises(ValueError, match=name):
                 make(**({"frames": 1} if make is every else {"first": 1}) | {name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("rule", "trained"),
+    [
+        (every(frames=3), [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]),
+        (every(frames=7, first=2, last=15), [2, 9, 16]),
+        (every(frames=7, first=2, last=16), [2, 9, 16]),
+        (every(frames=7, first=2, last=17), [2, 9, 16, 23]),
+        (doubling(first=3), [3, 6, 12, 24]),
+        (doubling(first=3, last=12), [3, 6, 12]),
+        (doubling(first=3, last=13), [3, 6, 12, 24]),
+        (doubling(first=3, last=2), [3]),
+    ],
+)
+def test_a_model_is_trained_at_so_many_frames_and_stays_after_the_last(rule: Every, trained: list[int]) -> None:
+    """The last training is the first that begins with `last` frames or more."""
+    found = list[int]()
+    for frames in range(31):
+        if rule.due(frames, found[-1] if found else None):
+            found.append(frames)
+    assert found == trained
 
 
 def new(**given: Any) -> Workflow:

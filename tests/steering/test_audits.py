@@ -77,6 +77,24 @@ def test_more_audits_give_a_narrower_interval_and_errors_of_the_sizes_a_wider_on
     assert width(1600, 0.5) > 2 * width(1600, 0.0)
 
 
+@pytest.mark.parametrize("each", [5, 8, 30])
+def test_replicates_scatter_as_the_mean_of_the_audits_of_a_bin_does(each: int) -> None:
+    """By s^2 / n, however few there are: else the interval is too narrow where a bin has but few audits."""
+    values, kept = audit(BINS * each, 4), list[np.ndarray]()
+    values["bin"] = np.repeat(np.arange(BINS), each)
+    values["ln_size"] = np.log(SIZE)[values["bin"]]
+
+    def answer(weights: np.ndarray) -> np.ndarray:
+        kept.append(weights)
+        return weights.sum(axis=1)
+
+    audits.corrected(values, answer, replicates=2000)
+    of_bins, x = kept[0][1:].reshape(2000, BINS, each), values["truth"].reshape(BINS, each)
+    means = (of_bins * x).sum(axis=2) / of_bins.sum(axis=2)
+    assert np.mean(means.var(axis=0) / (x.var(axis=1, ddof=1) / each)) == pytest.approx(1.0, abs=0.03)
+    np.testing.assert_allclose(of_bins.sum(axis=2), np.tile(SIZE, (2000, 1)))  # and a bin weighs what it holds
+
+
 def test_the_share_inside_the_bound_is_what_it_claims() -> None:
     shares = [audits.coverage(audit(320, seed))[0] for seed in range(20)]
     assert [len(each.held) for each in shares] == [320 - 19] * 20  # the first ones only calibrate

@@ -62,6 +62,21 @@ def test_a_plateau_needs_its_last_decisions_without_a_rise() -> None:
     )
 
 
+@pytest.mark.parametrize("last", [1, 2, 5])
+def test_a_plateau_is_as_long_as_it_says(last: int) -> None:
+    """It ends at the scoring that is the `last`th after the newest rise, and so never before there are that many."""
+    rule = plateau("q", last=last)
+
+    def ends(values: list[float], begins: list[int]) -> bool:
+        return bool(rule.reason(Progress(metrics={"q": values}, begins={"q": begins})))
+
+    for begins in ([], [2], [2, 3]):  # another model steps from 7 to 1, and maybe back
+        steps = [7.0, 7, 1, 1 if len(begins) < 2 else 9] if begins else [1.0, 2, 3, 4]
+        values = [*steps, *[steps[-1] + 1] * (last + 2)]  # the newest rise is the fifth value
+        assert [ends(values[:n], begins) for n in range(5, 5 + last + 2)] == [False] * last + [True] * 2
+    assert [ends([1.0] * n, []) for n in range(last + 3)] == [False] * (last + 1) + [True] * 2
+
+
 def test_a_step_between_models_is_no_rise_and_no_fall() -> None:
     """As coverage of a latent space does: 110 cells, then 60 in the next version's space, then 250 in the next."""
     rule = plateau("coverage", last=4)

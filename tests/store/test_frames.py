@@ -417,6 +417,25 @@ def test_a_window_is_read_once_and_in_order(frames: Frames, monkeypatch: pytest.
         Window(frames, [Span("w0", 4, 4)])
 
 
+@pytest.mark.parametrize("lag", [1, 2, 3, 7])
+def test_pairs_one_lag_apart_are_all_those_of_one_segment(frames: Frames, lag: int) -> None:
+    """Also where the next rows are those of the next segment, and of segments that are shorter than the lag."""
+    write(frames.path / "w0", 20, every=5)
+    write(frames.path / "w1", 9, every=5)
+    spans = [Span("w0", 0, 5), Span("w1", 2, 9), Span("w0", 5, 7), Span("w0", 7, 8), Span("w0", 11, 19)]
+    window = Window(frames, spans)
+    pairs = window.lagged(lag)
+    known = [(span, row) for span in spans for row in range(span.first, span.end)]
+    of = {each: place for place, each in enumerate(known)}
+    whole = [(place, of[span, row + lag]) for place, (span, row) in enumerate(known) if (span, row + lag) in of]
+    assert pairs.tolist() == [list(each) for each in whole]
+    assert (window["time"][pairs[:, 1]] - window["time"][pairs[:, 0]] == lag).all()
+    assert Window(frames, [Span("w0", 7, 8)]).lagged(lag).shape == (0, 2)
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="lag"):
+            window.lagged(wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("row_bytes", [1, 8, 100, 784, 2_000, 6_048, 98_304, 10**7])
 def test_chunks_divide_shards_and_files_stay_few(row_bytes: int) -> None:
     chunk, shard = chunk_and_shard(row_bytes)
