@@ -210,6 +210,7 @@ HEADS = {
     "panel": "@wf.panel('t')\ndef numbers(p, results):",
 }
 FIT = "return models.PCA.fit(frames['x'], latent=1)"
+FORGETFUL = f"{FIT.replace('return', 'm =')}; a = m.encode; m.encode = lambda x: (-a(x)[0], a(x)[1]); return m"
 ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
 LATER = "score.calls = getattr(score, 'calls', 0) + 1; assert score.calls < 3; return {'z': frames['x'][:, 0]}"
 THERE = "for t in range(9): out.append(time=t, x=np.zeros(3 if start.frame else 2) + t)"
@@ -241,6 +242,7 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("train again", "train", f"assert last is None; {FIT}", "assert last is None", "AssertionError"),
     ("train again", "train", HEADS["train"].replace("9)", "9), gate='eror'") + FIT, "in fit", "did you mean 'error'"),
     ("train again", "score", LATER, "assert score.calls < 3", "AssertionError"),
+    ("train again", "train", FORGETFUL, "in fit", "score 'z'"),
     ("score", "score", "return {'z': model.latent}", "model.latent", "AttributeError"),
     ("score", "score", "return {'z': 1.0}", "in score", "its shape is () for 25"),
     ("score", "score", "return {'z': frames['x'][1:]}", "in score", "(24, 2) for 25"),

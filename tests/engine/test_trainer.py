@@ -13,7 +13,7 @@ from parsl.executors.high_throughput.errors import WorkerLost
 from steersman.engine.trainer import Trainer
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Hired, Published, Start, Trained, Training
+from steersman.journal.records import Began, Hired, Note, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages.kinds.train import Train
@@ -29,11 +29,13 @@ class Jobs:
 
     def __init__(self, error: Exception | None = None, card: dict[str, Any] | None = None) -> None:
         self.begun: list[TrainingJob] = []
+        self.futures: list[Future[Any]] = []
         self.error, self.card = error, card
 
     def submit(self, role: str, function: Any, job: TrainingJob, **_: Any) -> Future[Any]:
         self.begun.append(job)
         future: Future[Any] = Future()
+        self.futures.append(future)
         if self.error:
             future.set_exception(self.error)
         if self.card:
@@ -88,6 +90,19 @@ def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: P
         begun.append(trainer.busy)
     assert begun == [False, False, False, True]
     assert sum(span.rows for span in jobs.begun[0].window) == 20
+
+
+def test_a_warning_of_a_training_is_noted_once(tmp_path: Path) -> None:
+    recorder, jobs = recorder_of(tmp_path), Jobs()
+    trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+    card = {"history": [], "frames": 10, "accepted": True, "reason": "the first model"}
+    for warning in ("", "the gate is no gate", "the gate is no gate"):
+        trainer.advance(Every(frames=1, first=1))
+        jobs.futures[-1].set_result(card | {"warning": warning})
+        trainer.advance(Every(frames=1000, first=1))
+        recorder.record(Published(walker=0, frames=recorder.state.frames + 20, segments=0))
+    assert [model.accepted for model in recorder.state.models] == [True] * 3
+    assert [note.text for note in recorder.state.notes if isinstance(note, Note)] == ["the gate is no gate"]
 
 
 @pytest.mark.parametrize(

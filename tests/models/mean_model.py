@@ -36,6 +36,22 @@ def value(model: Falling, rows: Tensor) -> dict[str, Tensor]:
     return {"loss": model.value + 0 * rows.sum()}
 
 
+class Scaled(Model):
+    """Its inputs times a number, of which half are dropped in training mode. A number that is `plain` is not saved."""
+
+    def __init__(self, plain: bool = False) -> None:
+        super().__init__(plain=plain)
+        self.dropout = nn.Dropout(0.5)
+        if plain:
+            self.scale = torch.ones(())
+        else:
+            self.register_buffer("scale", torch.ones(()))
+
+    def encode(self, rows: np.ndarray) -> np.ndarray:
+        """(n, d) float32."""
+        return (self.scale * self.dropout(torch.from_numpy(rows))).numpy()
+
+
 class Small(Model):
     """Eight numbers to one."""
 

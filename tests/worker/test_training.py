@@ -16,7 +16,7 @@ from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from steersman.store.errors import MissingVariable
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training import checked_scores, judge, load_model, train
-from tests.models.mean_model import Small, fresh, rows, streamed
+from tests.models.mean_model import Scaled, Small, fresh, rows, streamed
 
 
 def score(model: PCA, frames: Window) -> dict[str, np.ndarray]:
@@ -145,6 +145,106 @@ def test_a_stage_that_changes_its_predecessor_is_compared_with_what_that_was(tmp
     )  # fmt: skip
     assert (card["held_out"], card["predecessor"], card["accepted"]) == (2.0, 0.0, False)
     assert not last.mean.any()
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Window:
+    """Ten frames, one of them far from the others."""
+    values = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
+    values[3] = 1e3
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": values})
+    writer.publish()
+    return Window(Frames(tmp_path), [Span("w0", 0, 10)])
+
+
+def scaled(window: Window, scale: float, score: Any, *, plain: bool = False, gate: Any = "error") -> dict[str, Any]:
+    """The card of a model in training mode, as it is where `fit` is a loop of the author's own."""
+
+    def fit(frames: Window, last: Any) -> Scaled:
+        model = Scaled(plain)
+        model.scale.fill_(scale)
+        return model.train()
+
+    return train(
+        fit=fit, score=score, frames=window, held_out=window, last=None, gate=gate,
+        directory=window.frames.path / "model", version=1,
+    )  # fmt: skip
+
+
+def error(model: Scaled, frames: Window) -> dict[str, np.ndarray]:
+    return {"error": np.abs(model.encode(frames["values"]) - 3 * frames["values"]).mean(axis=1)}
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_model_is_judged_as_it_is_used_in_eval_mode_and_loaded_again(window: Window, plain: bool) -> None:
+    """Nothing is dropped. A number that is lost with the model is no reason to use a worse one without a word."""
+    folder = window.frames.path / "model"
+    if plain:
+        with pytest.raises(BadScores) as refused:
+            scaled(window, 3.0, error, plain=True)
+        assert refused.value.name == "error"
+        assert not folder.exists()
+    else:
+        assert scaled(window, 3.0, error)["held_out"] == 0.0
+        assert error(load_model(folder), window)["error"].max() == 0.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("apart", [0.3, 3.0])
+def test_a_loaded_model_may_differ_by_1e_5_of_the_spread(window: Window, apart: float) -> None:
+    """Of each score: another one may be large, or of no spread at all."""
+    spread = np.std(window["values"])
+
+    def score(model: Scaled, frames: Window) -> dict[str, np.ndarray]:
+        z = frames["values"] + (model.scale.item() - 1) * 1e-5 * spread
+        return {"error": 1e9 * np.arange(10.0), "alike": np.full(10, 5.0), "z": z.astype(np.float64)}
+
+    if apart < 1:
+        assert scaled(window, 1 + apart, score, plain=True)["accepted"]
+    else:
+        with pytest.raises(BadScores) as refused:
+            scaled(window, 1 + apart, score, plain=True)
+        assert refused.value.name == "z"
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_a_score_that_draws_random_numbers_says_nothing_of_what_was_lost(window: Window, seeded: bool) -> None:
+    own = np.random.default_rng(3)
+
+    def score(model: Scaled, frames: Window) -> dict[str, np.ndarray]:
+        drawn = np.random.normal(size=10) if seeded else own.normal(size=10)  # noqa: NPY002
+        return {"error": error(model, frames)["error"] + drawn}
+
+    assert scaled(window, 2.0, score)["accepted"]
+
+
+def stored(model: Scaled, frames: Window) -> dict[str, np.ndarray]:
+    return {"error": np.abs(frames["values"]).mean(axis=1), "z": model.encode(frames["values"])}
+
+
+@pytest.mark.parametrize(
+    ("score", "gate", "can_refuse"),
+    [
+        (error, "error", True),
+        (stored, "error", False),
+        (stored, "z", True),
+        (stored, lambda model, frames: 0.0, False),
+        (stored, lambda model, frames: float(model.encode(frames["values"]).mean()), True),
+        (
+            lambda model, frames: {"error": model.encode(frames["values"])[:, 0] * frames["values"][:, 0] < 0},
+            "error",
+            True,
+        ),
+        (lambda model, frames: {"error": 1 / (abs(model.scale.item() - 2.0) < 0.1) * np.ones(10)}, "error", True),
+    ],
+    ids=["an error", "stored", "a coordinate", "a number", "a function", "all right by now", "none of odd weights"],
+)
+def test_a_gate_that_no_model_can_fail_is_named(window: Window, score: Any, gate: Any, can_refuse: bool) -> None:
+    """It is the same of any weights, and not just of two models: two may be without an error."""
+    card = scaled(window, 2.0, score, gate=gate)
+    assert card["accepted"]
+    assert bool(card["warning"]) is not can_refuse
+    assert load_model(window.frames.path / "model").scale == 2.0, "what is used has the weights that were fitted"
 
 
 def test_a_training_on_a_stream_that_is_done_again_is_the_same(tmp_path: Path) -> None:

@@ -290,6 +290,7 @@ class _Trial:
             )  # fmt: skip
         self._model = self._model or training.load_model(self._folder / f"{version}")
         used = f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
+        used += f"; {card['warning']}" if card["warning"] else ""
         return used if last else used + self._ranks_in_words(stage, fits)
 
     def _ranks_in_words(self, stage: Train, fits: list[tuple[int, int]]) -> str:

@@ -138,6 +138,8 @@ class Trainer:
         self._recorder.works("train")
         if (ranks := card.get("ranks", 1)) < self._stage.ranks:
             self._note(f"a training ran on {ranks} of {self._stage.ranks} ranks: there were no more full batches")
+        if card.get("warning"):
+            self._note(card["warning"])
 
     def _note(self, text: str) -> None:
         """Note it once, however many trainings it is true of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,12 +22,17 @@ from steersman.store.column import check_new
 from steersman.store.errors import MASKED
 from steersman.system.errors import told
 from steersman.system.files import replace_file
+from steersman.system.random_numbers import drawing
 from steersman.worker.errors import JudgingFailed
 
 if TYPE_CHECKING:
     from steersman.models import Model
 
 
+SAME = 1e-5  # of the spread of a score: by so much it may be another one of the model that is loaded again
+LOST = (
+    "it differs once the model is saved and loaded: plain tensors are not saved, make them buffers (`register_buffer`)"
+)
 EXACT = 2**53  # integers up to which a float has them all, as `run.scores` does
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
@@ -42,15 +48,17 @@ def train(
     directory: Path,
     version: int,
 ) -> dict[str, Any]:
-    """Fit a model, judge it, save it.
+    """Fit a model, save it, judge what was saved: as the run is going to use it, in eval mode and loaded again.
 
     Args:
         fit: (frames, last) -> model.
         score: (model, frames) -> scores.
         gate: name of the score, or a function (model, frames) -> number, that must not get worse, smaller being better.
         held_out: frames that the fit does not see; None when there are none yet.
-    Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it.
-    Returns: the card: version, window, losses per epoch, ranks, held-out figures, whether it is accepted and why.
+    Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it. BadScores: what is loaded
+        gives other scores than what was fitted.
+    Returns: the card: version, window, losses per epoch, ranks, held-out figures, whether it is accepted and why, a
+        warning.
     """
     began = time.monotonic()
     model = fit(frames, copy.deepcopy(last))  # a stage may change what it gets, and `last` is still compared and used
@@ -58,10 +66,20 @@ def train(
     if isinstance(model, type) or not callable(getattr(model, "save", None)):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"the train stage returned {what}; it returns a Model, see docs/models.md")
+    model.eval()
+    model.save(directory)
     try:
-        verdict = judge(score, model, last, held_out, gate)
-    except Exception as error:  # a user's score may raise anything
-        raise JudgingFailed(told(error)) from error
+        loaded = load_model(directory).to(next((each.device for each in model.state_dict().values()), "cpu"))
+        try:
+            verdict = judge(score, loaded, last, held_out, gate)
+            lost, warning = kept(score, model, loaded, held_out, gate)
+        except Exception as error:  # a user's score may raise anything
+            raise JudgingFailed(told(error)) from error
+        if lost:
+            raise BadScores(*lost)
+    except Exception:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     card = {
         "version": version,
         "frames": frames.rows,
@@ -69,9 +87,9 @@ def train(
         "seconds": round(seconds, 3),
         "history": getattr(model, "history", []),
         "ranks": getattr(model, "card", {}).get("ranks", 1),
+        "warning": warning,
         **verdict,
     }
-    model.save(directory)
     replace_file(directory / "card.json", json.dumps(card, indent=1), sync=True)
     return card | {"files": files(directory)}
 
@@ -98,8 +116,7 @@ def judge(
     if not isinstance(gate, str):
         score, gate = _with(score, gate)
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
-    loss = next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
-    if not np.isfinite(loss):
+    if not np.isfinite(loss := _loss(model)):
         return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
     if held_out is None:
         return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
@@ -123,6 +140,66 @@ def judge(
     digits = next((each for each in (4, 7, 10) if f"{mean:.{each}g}" != f"{before:.{each}g}"), 4)
     reason = f"held-out {gate} {mean:.{digits}g}, {words} {before:.{digits}g} of its predecessor"
     return verdict | {"accepted": better, "reason": reason}
+
+
+def kept(
+    score: Callable[[Any, Window], Mapping[str, Any]], model: Model, loaded: Model, held_out: Window | None, gate: Gate
+) -> tuple[tuple[str, str] | None, str]:
+    """Compare a model with the same one loaded again, whose weights are then changed to see what the gate does.
+
+    Returns: the score that is another one of the loaded model, and what to do; a warning of a gate that is the same of
+        any weights.
+    """
+    if held_out is None or not np.isfinite(_loss(model)):
+        return None, ""
+    if not isinstance(gate, str):
+        score, gate = _with(score, gate)
+
+    def scored(model: Model) -> dict[str, np.ndarray]:
+        with drawing(0):  # so that what a score draws is the same
+            return _arrays(score(model, held_out))
+
+    one, other = scored(model), scored(loaded)
+    if (lost := unlike(one, other)) and not unlike(one, scored(model)):
+        return (lost, LOST), ""
+    if gate in other and not _depends(lambda: scored(loaded)[gate], loaded):
+        return None, f"the gate {gate!r} is the same of any weights, {np.mean(other[gate]):.4g}: it can refuse no model"
+    return None, ""
+
+
+def unlike(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> str | None:
+    """Name the first score of two models that differs by more than 1e-5 of its spread."""
+    for name, values in one.items():
+        if values.dtype.kind not in "biuf" or values.shape != other[name].shape:
+            continue  # it is no score, which others say
+        values, others = values.astype(float), other[name].astype(float)
+        apart = np.where((values == others) | (np.isnan(values) & np.isnan(others)), 0.0, np.abs(values - others))
+        if not apart.max(initial=0.0) <= SAME * (np.nanstd(values) or np.nanmax(np.abs(values))):
+            return name
+    return None
+
+
+def _depends(gate: Callable[[], np.ndarray], model: Model) -> bool:
+    """Whether a number changes with the weights: first a little, for a model of large ones may do anything."""
+    import torch
+
+    before, random = gate(), torch.Generator().manual_seed(0)
+    weights = [each for each in model.state_dict().values() if each.is_floating_point()]
+    for share in (1e-3, 10.0, 10.0, 10.0):  # what is right by now may be right again
+        for each in weights:
+            noise = torch.randn(each.shape, generator=random).to(each)
+            each += share * (each.abs().mean() + 1e-3) * noise
+        try:
+            if not np.array_equal(before, gate()):
+                return True
+        except Exception:  # it has no number with these weights
+            return True
+    return not weights
+
+
+def _loss(model: Model) -> float:
+    """Of its last epoch; 0 where it has none."""
+    return next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
 
 
 def _arrays(scores: Mapping[str, Any]) -> dict[str, np.ndarray]:
