@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from steersman.apps.command import lines
+from steersman.apps.errors import UnreadableTrajectory
 
+FIRST = "ITEM: TIMESTEP"
+PASSED = ("ITEM: UNITS", "ITEM: TIME")  # of `dump_modify units yes time yes`, each with one line
 HEADER = 9  # lines of a frame before its atoms
 ATOMS = 3  # the line of the header with their number
 
@@ -34,19 +37,37 @@ class Snapshot:
 def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
     """A reader for `command`: the frames that are new in a text dump of the working directory; each is whole.
 
-    The dump is of style custom, with `dump_modify ... sort id` where the order of atoms matters.
+    The dump is of style custom, of columns of numbers, with `dump_modify ... sort id` where the order of atoms matters.
+
+    Raises, while it reads: UnreadableTrajectory: it is another kind of file, or has a column of text.
     """
     new_lines, waiting = lines(name), list[str]()
 
     def new(folder: Path) -> Iterator[Snapshot]:
         waiting.extend(new_lines(folder))
-        while len(waiting) > ATOMS and len(waiting) >= (end := HEADER + int(waiting[ATOMS])):
-            frame, waiting[:end] = waiting[:end], []
-            names = frame[HEADER - 1].split()[2:]  # ITEM: ATOMS id xu ...
-            table = np.array([line.split() for line in frame[HEADER:]], dtype=np.float64)
-            yield Snapshot(int(frame[1]), dict(zip(names, table.T, strict=True)))
+        while len(waiting) > ATOMS:
+            if waiting[0] in PASSED:
+                del waiting[:2]
+                continue
+            try:
+                if waiting[0] != FIRST:
+                    raise ValueError(f"a frame begins with {waiting[0]!r:.60}, not {FIRST!r}")
+                if len(waiting) < (end := HEADER + int(waiting[ATOMS])):
+                    return
+                frame, waiting[:end] = waiting[:end], []
+                snapshot = _snapshot(frame)
+            except ValueError as odd:
+                raise UnreadableTrajectory(name, f"{odd}; it is to be a text dump of columns of numbers") from odd
+            yield snapshot
 
     return new
+
+
+def _snapshot(frame: list[str]) -> Snapshot:
+    names = frame[HEADER - 1].split()[2:]  # ITEM: ATOMS id xu ...
+    rows = [line.split() for line in frame[HEADER:]]
+    table = np.array(rows, dtype=np.float64) if rows else np.empty((0, len(names)))
+    return Snapshot(int(frame[1]), dict(zip(names, table.T, strict=True)))
 
 
 def write_data(file: Path, position: np.ndarray, velocity: np.ndarray, box: float, mass: float = 1.0) -> None:

@@ -83,12 +83,13 @@ def prepared_system(
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
-        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), or OpenMM
-            refuses it.
+        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), molecules
+            that are cut at the faces of the box, or OpenMM refuses it.
         IncompleteStructure: atoms are missing.
     """
     pdb = atom_file.read(path)
     system = _own_system(str(path), pdb) if system_xml is None else _given_system(str(system_xml), pdb)
+    _check_whole(str(path), system, pdb.nm)
     _name(pdb.topology, pdb.names)
     return relaxed(pdb.topology, pdb.nm, system, temperature_K=temperature_K, warm_ps=warm_ps)
 
@@ -128,6 +129,22 @@ def _set_box(system: openmm.System, topology: app.Topology) -> None:
     own, box = system.getDefaultPeriodicBoxVectors(), topology.getPeriodicBoxVectors()
     if box is not None and not np.allclose(box_nm(own), box_nm(box), rtol=0, atol=BOX_NM):
         system.setDefaultPeriodicBoxVectors(*box)
+
+
+def _check_whole(path: str, system: openmm.System, positions_nm: np.ndarray) -> None:
+    """Bonds and constraints whose forces do not look across the box are as long as they are, and would tear."""
+    pairs = [system.getConstraintParameters(i)[:2] for i in range(system.getNumConstraints())]
+    for force in system.getForces():
+        if isinstance(force, openmm.HarmonicBondForce) and not force.usesPeriodicBoundaryConditions():
+            pairs += [force.getBondParameters(i)[:2] for i in range(force.getNumBonds())]
+    if not (pairs and system.usesPeriodicBoundaryConditions()):
+        return
+    one, other = np.array(pairs).T
+    boxes = (positions_nm[one] - positions_nm[other]) @ np.linalg.inv(box_nm(system.getDefaultPeriodicBoxVectors()))
+    if len(cut := np.flatnonzero(np.rint(boxes).any(axis=1))):
+        atoms = f"atoms {one[cut[0]] + 1} and {other[cut[0]] + 1}"
+        problem = f"{len(cut):,} bonds cross the faces of the box, as that of {atoms}"
+        raise UnusableSystem(path, f"{problem}: make molecules whole, as `gmx trjconv -pbc mol` does")
 
 
 def _name(topology: app.Topology, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steersman.apps import lammps
+from steersman.apps.errors import UnreadableTrajectory
 from steersman.engine import people
 from steersman.journal import file as journal
 from steersman.journal.records import Start
@@ -49,6 +50,28 @@ def test_a_dump_is_read_while_it_is_written(tmp_path: Path) -> None:
             seen += list(read(tmp_path))
     assert [frame.step for frame in seen] == [0, 50, 100]
     np.testing.assert_array_equal(seen[2].vectors("xu", "vx"), [[0.25, 100], [0.5, -100]])
+
+
+def test_a_dump_may_state_its_units_and_times_and_have_no_atom(tmp_path: Path) -> None:
+    """The units once, the time of each frame, as `dump_modify units yes time yes` writes them."""
+    frames = "".join(f"ITEM: TIME\n{step / 10}\n{FRAME.format(step=step)}" for step in (0, 50))
+    none = FRAME[: FRAME.index("1 0.25")].format(step=100).replace("ATOMS\n2", "ATOMS\n0")
+    (tmp_path / "frames.dump").write_text(f"ITEM: UNITS\nlj\n{frames}{none}")
+    *whole, empty = lammps.dump("frames.dump")(tmp_path)
+    assert [(frame.step, frame.columns["xu"].tolist()) for frame in whole] == [(0, [0.25, 0.5]), (50, [0.25, 0.5])]
+    assert empty.vectors("xu", "vx").shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("1 0.25", "1 Ar"), ("id xu vx", "id xu"), ("2 0.5 -", "2 0.5"), ("ATOMS\n2", "ATOMS\nmany"),
+     ("STEP\n", "STEP\nx"), ("ITEM: TIMESTEP", "ITEM: SOMETHING"), ("ITEM: TIMESTEP", "# time")],
+)  # fmt: skip
+def test_a_dump_of_another_kind_is_refused_by_its_name(old: str, new: str, tmp_path: Path) -> None:
+    (tmp_path / "frames.dump").write_text(FRAME.replace(old, new).format(step=1))
+    with pytest.raises(UnreadableTrajectory) as refused:
+        list(lammps.dump("frames.dump")(tmp_path))
+    assert refused.value.path == "frames.dump"
 
 
 @pytest.mark.slow

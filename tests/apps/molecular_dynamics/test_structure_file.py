@@ -138,13 +138,22 @@ def test_a_given_system_is_simulated_as_it_is(tmp_path: Path, pdb_text: str) -> 
         assert prepared_system(tmp_path / "a.pdb", system_xml=given).system_xml == text
 
 
-def boxed(pdb_text: str, folder: Path, box_A: float | None, system_nm: float, *forces: openmm.Force) -> Molecule:
+def boxed(
+    pdb_text: str,
+    folder: Path,
+    box_A: float | None,
+    system_nm: float,
+    *forces: openmm.Force,
+    constraints: object = None,
+) -> Molecule:
     """The tripeptide in a box of the file, with a System of another box and a cutoff of 0.7 nm."""
     cryst = f"CRYST1{box_A:9.3f}{box_A:9.3f}{box_A:9.3f}  90.00  90.00  90.00 P 1           1\n" if box_A else ""
     (folder / "a.pdb").write_text(cryst + pdb_text)
     topology = app.PDBFile(str(folder / "a.pdb")).topology
     topology.setUnitCellDimensions([3.0 * unit.nanometer] * 3)
-    system = app.ForceField(PROTEIN).createSystem(topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.7)
+    system = app.ForceField(PROTEIN).createSystem(
+        topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.7, constraints=constraints
+    )
     system.setDefaultPeriodicBoxVectors(*np.eye(3) * system_nm)
     for force in forces:
         system.addForce(force)
@@ -166,6 +175,27 @@ def test_the_box_of_the_file_is_simulated(
     assert np.allclose(molecule.box, nm * np.eye(3), rtol=0, atol=1e-9)
     assert np.array_equal(box_nm(simulated), molecule.box)
     assert np.allclose(box_nm(written), molecule.box, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0])
+@pytest.mark.parametrize("cut", [None, "bonds", "constraints"])
+def test_a_molecule_that_is_cut_at_the_faces_of_the_box_is_refused(
+    far: float, cut: str | None, tmp_path: Path, pdb_text: str
+) -> None:
+    """Its bonds would be as long as the box, and tear it apart. A whole one may lie anywhere, also in another box."""
+    lines = [line for line in pdb_text.splitlines() if line.startswith(("ATOM", "HETATM"))]
+    hydrogen = next(place for place, line in enumerate(lines) if line[76:78].strip() == "H")
+    shifted = {"bonds": range(20, len(lines)), "constraints": [hydrogen], None: []}[cut]
+    boxes = [far + (place in shifted) for place in range(len(lines))]
+    moved = [
+        f"{line[:38]}{float(line[38:46]) + 30 * box:8.3f}{line[46:]}" for line, box in zip(lines, boxes, strict=True)
+    ]
+    text = "\n".join([*moved, "END\n"])
+    if cut is None:
+        assert boxed(text, tmp_path, 30.0, 3.0).periodic
+    else:
+        with pytest.raises(UnusableSystem, match="bonds cross the faces"):
+            boxed(text, tmp_path, 30.0, 3.0, constraints=app.HBonds if cut == "constraints" else None)
 
 
 def test_a_crystal_in_implicit_solvent_has_no_box(tmp_path: Path, pdb_text: str) -> None:
