@@ -49,7 +49,7 @@ class Scaled(Model):
 
     def encode(self, rows: np.ndarray) -> np.ndarray:
         """(n, d) float32."""
-        return (self.scale * self.dropout(torch.from_numpy(rows))).numpy()
+        return np.asarray(self.scale * self.dropout(torch.from_numpy(rows)))
 
 
 class Small(Model):

@@ -86,7 +86,7 @@ def test_replicates_scatter_as_the_mean_of_the_audits_of_a_bin_does(each: int) -
 
     def answer(weights: np.ndarray) -> np.ndarray:
         kept.append(weights)
-        return weights.sum(axis=1)
+        return np.asarray(weights.sum(axis=1))
 
     audits.corrected(values, answer, replicates=2000)
     of_bins, x = kept[0][1:].reshape(2000, BINS, each), values["truth"].reshape(BINS, each)
