@@ -8,15 +8,11 @@ PARTS = """
 from dataclasses import dataclass
 import torch
 from steersman.models import Model
-from steersman.steering import Policy, SegmentRule
+from steersman.steering import Policy, ScoreName, SegmentRule
 
 @dataclass(frozen=True)
 class Newest(Policy):
-    score: str
-
-    @property
-    def needs(self):
-        return (self.score,)
+    score: ScoreName
 
     def rank(self, scores, rng):
         return self.candidates(scores, scores.row.argsort()[::-1], scores.row, "row {value:.0f}")

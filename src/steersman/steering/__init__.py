@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from steersman.steering.protocols import Candidate as Candidate
     from steersman.steering.protocols import Policy as Policy
     from steersman.steering.protocols import Progress as Progress
+    from steersman.steering.protocols import ScoreName as ScoreName
     from steersman.steering.protocols import SegmentRule as SegmentRule
     from steersman.steering.protocols import StopRule as StopRule
     from steersman.steering.protocols import Turns as Turns

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from steersman.steering.policies import subset
-from steersman.steering.protocols import Candidate, Policy, check_policy
+from steersman.steering.protocols import Candidate, Policy, ScoreName, check_policy
 from steersman.steering.scores import Scores
 from steersman.system.numbers import finite, share, whole
 
@@ -40,12 +40,8 @@ class Highest(ByMerit):
     """
 
     example = '("x")'
-    score: str
+    score: ScoreName
     reason: ClassVar[str] = "its score is {value:.3g}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         return scores.column(self.score)
@@ -61,13 +57,9 @@ class ExpectedImprovement(ByMerit):
     """
 
     example = '("x", "deviation")'
-    mean: str
-    deviation: str
+    mean: ScoreName
+    deviation: ScoreName
     reason: ClassVar[str] = "an improvement of {value:.3g} is expected"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.mean, self.deviation)
 
     def load(self) -> None:
         import_module("scipy.special")
@@ -96,17 +88,13 @@ class Reap(ByMerit):
     """
 
     example = '("z")'
-    score: str
+    score: ScoreName
     bins: int = 20
     among: int = 50
     reason: ClassVar[str] = "it lies {value:.2f} deviations out in the direction that pays most"
 
     def __post_init__(self) -> None:
         whole("Reap", bins=self.bins, among=self.among)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         x = scores.matrix(self.score)
@@ -131,8 +119,8 @@ class Fast(ByMerit):
     """
 
     example = '("x", "z")'
-    score: str
-    among: str
+    score: ScoreName
+    among: ScoreName
     explore: float = 1.0
     bins: int = 20
     reason: ClassVar[str] = "its score and its rarity amount to {value:.2f}"
@@ -140,10 +128,6 @@ class Fast(ByMerit):
     def __post_init__(self) -> None:
         whole("Fast", bins=self.bins)
         finite("Fast", explore=self.explore)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score, self.among)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         directed = scores.column(self.score)
@@ -164,7 +148,7 @@ class Dbscan(ByMerit):
     """
 
     example = '("z")'
-    score: str
+    score: ScoreName
     neighbours: int = 10
     share: float = 0.05
     sample: int = 4000
@@ -173,10 +157,6 @@ class Dbscan(ByMerit):
     def __post_init__(self) -> None:
         whole("Dbscan", neighbours=self.neighbours, sample=self.sample)
         share("Dbscan", share=self.share)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def load(self) -> None:
         import_module("sklearn.cluster")

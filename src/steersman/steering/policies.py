@@ -11,7 +11,7 @@ from importlib import import_module
 
 import numpy as np
 
-from steersman.steering.protocols import LONGEST, Candidate, Policy
+from steersman.steering.protocols import LONGEST, Candidate, Policy, ScoreName
 from steersman.steering.scores import Scores
 from steersman.system.numbers import finite, whole
 
@@ -30,7 +30,7 @@ class LocalOutlierFactor(Policy):
     """
 
     example = '("z", sample=50)'
-    score: str
+    score: ScoreName
     neighbours: int = 20
     sample: int = 4000
 
@@ -39,10 +39,6 @@ class LocalOutlierFactor(Policy):
         if self.neighbours >= self.sample:
             few = f"a frame has {self.sample - 1} others to be compared with"
             raise ValueError(f"LocalOutlierFactor(neighbours={self.neighbours}, sample={self.sample}): {few}")
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def load(self) -> None:
         import_module("sklearn.neighbors")
@@ -71,15 +67,11 @@ class Novelty(Policy):
     """Frames in the emptiest cells of a grid over what was sampled so far."""
 
     example = '("z")'
-    score: str
+    score: ScoreName
     bins: int = 20
 
     def __post_init__(self) -> None:
         whole("Novelty", bins=self.bins)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         crowd = scores.crowd(self.score, self.bins).astype(float)
@@ -104,16 +96,12 @@ class LeastCounts(Policy):
     """
 
     example = '("z", states=5, sample=50)'
-    score: str
+    score: ScoreName
     states: int = 50
     sample: int = 4000
 
     def __post_init__(self) -> None:
         whole("LeastCounts", states=self.states, sample=self.sample)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def load(self) -> None:
         import_module("sklearn.cluster")
@@ -142,17 +130,13 @@ class Target(Policy):
     """
 
     example = '("z", (0.0, 0.0))'
-    score: str
+    score: ScoreName
     reference: float | tuple[float, ...] = 0.0
 
     guided = True
 
     def __post_init__(self) -> None:
         finite("Target", reference=self.reference)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         x, reference = scores.matrix(self.score), np.atleast_1d(self.reference)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral, Real
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,14 @@ from steersman.steering.scores import Scores
 NEW = -1  # in place of a frame's position
 LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
 AT_RANDOM = "at random"  # stands in a start's record where a policy drew without looking at scores: these are too few
+
+
+ScoreName = Annotated[str, "the name of a score"]
+
+
+def _named_scores(part: object) -> tuple[str, ...]:
+    types = {name: field.type for name, field in getattr(part, "__dataclass_fields__", {}).items()}
+    return tuple(getattr(part, n) for n, kind in types.items() if kind is ScoreName or str(kind).endswith("ScoreName"))
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,8 @@ class Policy(Alternatives):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores it looks at."""
-        return ()
+        """Names of the scores it looks at: those of fields that are a `ScoreName`."""
+        return _named_scores(self)
 
     @property
     def guided(self) -> bool:
@@ -218,8 +226,8 @@ class SegmentRule:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores it looks at."""
-        return ()
+        """As those of a policy."""
+        return _named_scores(self)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         """Why the segment should end; `rows` are its frames in the scores, oldest first, one at least."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.steering.protocols import SegmentRule
+from steersman.steering.protocols import ScoreName, SegmentRule
 from steersman.steering.scores import Scores
 from steersman.system.numbers import whole
 
@@ -22,17 +22,13 @@ class Redundant(SegmentRule):
         bins: cells per dimension.
     """
 
-    score: str
+    score: ScoreName
     patience: int = 20
     crowd: int = 50
     bins: int = 20
 
     def __post_init__(self) -> None:
         whole("Redundant", patience=self.patience, crowd=self.crowd, bins=self.bins)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         if len(rows) < self.patience:
@@ -52,15 +48,11 @@ class Hopeless(SegmentRule):
         patience: frames without a new minimum.
     """
 
-    score: str
+    score: ScoreName
     patience: int = 50
 
     def __post_init__(self) -> None:
         whole("Hopeless", patience=self.patience)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         distance = scores.column(self.score)[rows]
