@@ -35,7 +35,8 @@ def called(outside: Path, *words: object) -> subprocess.CompletedProcess[str]:
 )
 def test_a_policy_and_a_rule_are_named_where_a_person_writes_one(outside: Path, words: str, problem: str) -> None:
     code = "import sys; from steersman.steering.expression import parse\n"
-    code += "try:\n    policy = parse(sys.argv[1]).policy; print(policy.name, *policy.needs)\nexcept Exception as error:\n    print(error)"
+    code += "try:\n    policy = parse(sys.argv[1]).policy\n    print(policy.name, *policy.needs)\n"
+    code += "except Exception as error:\n    print(error)"
     done = called(outside, "-c", code, words)
     (said,) = done.stdout.splitlines()
     assert problem in said if problem else said == "Newest | Novelty z"
