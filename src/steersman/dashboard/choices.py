@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.facts import percent
 from steersman.data.history import History
@@ -15,6 +16,7 @@ BINS = 30  # of time, in which the shares are counted
 MOST_METRICS = 4
 
 
+@figure("why", "Why: which policy chose the starts, and with what result", 20)
 def draw(history: History) -> tuple[Figure, str]:
     """Share of each policy in the starts over time, and below it the metrics."""
     names = list(history.metrics)[:MOST_METRICS]

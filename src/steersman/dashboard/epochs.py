@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 
@@ -22,6 +23,7 @@ STACKED = {
 MOST_VERSIONS = 30  # whose numbers still stand side by side
 
 
+@figure("epochs", "How the training time was spent", 80)
 def draw(history: History) -> tuple[Figure, str]:
     """Seconds of every epoch of all versions, one after another, with a line where the next one begins."""
     cards = history.directory.cards()

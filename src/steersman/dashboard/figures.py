@@ -5,25 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from steersman.dashboard import (
-    choices,
-    epochs,
-    free_energy,
-    learning,
-    lineage,
-    sampling,
-    slots,
-    sphere,
-    structure,
-    style,
-    yardsticks,
-)
+from steersman.dashboard import style, yardsticks
+from steersman.dashboard.figure import PLACED, Draw
 from steersman.data import reweighing
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
@@ -33,37 +23,17 @@ from steersman.system.calls import called
 from steersman.system.errors import place, told
 from steersman.system.files import replace_file
 
-Draw = Callable[[History], tuple[Figure, str]]
-
-
-def _once(draw: Draw) -> Draw:
-    """A figure in which each frame counts once, which is said where frames have weights."""
-
-    def drawn(history: History) -> tuple[Figure, str]:
-        figure, caption = draw(history)
-        weighted = any(mode.weighs for mode in history.state.modes)
-        return figure, f"{caption} Each frame counts once, whatever its weight." if weighted else caption
-
-    return drawn
-
-
+for _file in Path(__file__).parent.glob("*.py"):
+    if "\n@figure(" in _file.read_text(encoding="utf-8"):
+        import_module(f"{__package__}.{_file.stem}")
 FIGURES: dict[str, tuple[str, Draw]] = {
-    "sampled": ("What was sampled", _once(sampling.draw)),
-    "why": ("Why: which policy chose the starts, and with what result", choices.draw),
-    "contacts": ("Contacts, early and late", _once(structure.draw_contacts)),
-    "sphere": ("The flow on the sphere", sphere.draw),
-    "quantities": ("What the frames hold", _once(structure.draw_quantities)),
-    **free_energy.FIGURES,
-    "models": ("What the models learned", learning.draw),
-    "epochs": ("How the training time was spent", epochs.draw),
-    "lineage": ("Which segment came from which", lineage.draw),
-    "slots": ("What the slots did", slots.draw),
+    name: (title, draw) for name, (_, title, draw) in sorted(PLACED.items(), key=lambda item: item[1][0])
 }
 
 
 def live(history: History) -> Mapping[str, tuple[str, Draw]]:
     """Those that the page shows of a run, too: they run no code of it."""
-    return free_energy.FIGURES if reweighing.applies(history) else {}
+    return {"bias": FIGURES["bias"]} if reweighing.applies(history) else {}
 
 
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.facts import count
 from steersman.data.history import History
@@ -27,6 +28,7 @@ from steersman.steering.weighted_ensemble import FEWEST, Mean
 SHOWN, NODES, BINS = 4, 300, 60
 
 
+@figure("bias", "The free energy along the biased score", 60)
 def draw(history: History) -> tuple[Figure, str]:
     """A score along simulated time, of controls and of pushed walkers; its free energy in kT; that along the bias."""
     of = history.state.mode(Biases)
@@ -51,9 +53,6 @@ def draw(history: History) -> tuple[Figure, str]:
     tracks.profile(left)
     _surfaces(right, list(biases.values()), made)
     return figure, _caption(versions, of_last, made[-1]) + tracks.said()
-
-
-FIGURES = {"bias": ("The free energy along the biased score", draw)}
 
 
 @dataclass(frozen=True)

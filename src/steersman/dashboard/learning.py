@@ -10,12 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 
 Card = dict[str, Any]
 
 
+@figure("models", "What the models learned", 70)
 def draw(history: History) -> tuple[Figure, str]:
     """Loss per epoch of every version, and held-out figures against the predecessor's."""
     cards = history.directory.cards()

@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.segment_table import SegmentTable
@@ -15,6 +16,7 @@ from steersman.data.segment_table import SegmentTable
 MOST_SEGMENTS = 500  # more branches than this cannot be distinguished on a page
 
 
+@figure("lineage", "Which segment came from which", 90)
 def draw(history: History) -> tuple[Figure, str]:
     """The tree of segments over time, coloured by who chose each start."""
     segments = history.segments

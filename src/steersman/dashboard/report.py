@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 
 from steersman.dashboard import page, tables
-from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
+from steersman.dashboard.figure import Draw
+from steersman.dashboard.figures import FIGURES, contributed, draw_all
 from steersman.dashboard.live import offline
 from steersman.data.history import History
 from steersman.journal.errors import BadDirectory

@@ -11,6 +11,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.scored import Plane, Scored, plane
@@ -23,6 +24,7 @@ CROWD = 60  # marks around one place; more are drawn over them
 BINS = 20  # cells per direction in which new ground is counted
 
 
+@figure("sampled", "What was sampled", 10, once=True)
 def draw(history: History) -> tuple[Figure, str]:
     """The plane of a score with its frames and starts, or a scalar score over time where there is no plane."""
     scored = Scored(history)

@@ -8,6 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING, shares
@@ -21,6 +22,7 @@ TALLEST = 4.5  # inches
 ENDS = {"stopped": ("|", style.ORANGE), "failed": ("x", style.VERMILION), "lost": ("X", style.INK)}
 
 
+@figure("slots", "What the slots did", 100)
 def draw(history: History) -> tuple[Figure, str]:
     """A Gantt chart of the slots and the trainings, and the share of time by what it went into."""
     if not len(history.segments):

@@ -11,6 +11,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.stored import StoredVariable, blocks, variables
@@ -19,6 +20,7 @@ FIELD = "vorticity"
 SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale
 
 
+@figure("sphere", "The flow on the sphere", 40)
 def draw(history: History) -> tuple[Figure, str]:
     """Vorticity maps of the first frame and of the sampled frame that is least zonal."""
     stored = variables(history).get(FIELD)

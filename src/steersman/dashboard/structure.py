@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from steersman.dashboard import style
+from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables, whole
@@ -29,6 +30,7 @@ POLYMER = (  # residues of proteins and nucleic acids, with caps and protonation
 Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
 
 
+@figure("contacts", "Contacts, early and late", 30, once=True)
 def draw_contacts(history: History) -> tuple[Figure, str]:
     """Mean contact map of the first tenth of the segments, of the last, and their difference."""
     stored = variables(history).get(CONTACTS)
@@ -51,6 +53,7 @@ def draw_contacts(history: History) -> tuple[Figure, str]:
     return figure, _caption_of_maps(early, late)
 
 
+@figure("quantities", "What the frames hold", 50, once=True)
 def draw_quantities(history: History) -> tuple[Figure, str]:
     """Number of contacts, radius of gyration and stored scalars, as far as frames hold them."""
     measured = quantities(history)[:MOST_QUANTITIES]
