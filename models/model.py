@@ -177,12 +177,8 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
     return kind
 
 
-class _Misfit(Exception):
-    pass
-
-
 def _expect_fits(kind: type[Model], config: dict[str, Any], weights: Mapping[str, torch.Tensor]) -> None:
-    """Raises: _Misfit: a network of this config has other numbers than these. It is not made for that, which may take
+    """Raises: ValueError: a network of this config has other numbers than these. It is not made for that: it may take
     all of the time and memory that there is."""
     left = largest = sum(tensor.numel() for tensor in weights.values())
 
@@ -190,23 +186,23 @@ def _expect_fits(kind: type[Model], config: dict[str, Any], weights: Mapping[str
         nonlocal left
         left -= parameter.numel() if parameter is not None else 0
         if left < 0:
-            raise _Misfit(f"it has more than their {largest:,} numbers")
+            raise ValueError(f"it has more than their {largest:,} numbers")
 
     ours = kind.__module__.startswith(f"{__package__}.")  # whose integers are all sizes
     if ours and (odd := [each for each in _integers(config) if each > largest]):
-        raise _Misfit(f"{odd[0]} for {largest:,} numbers")
+        raise ValueError(f"{odd[0]} for {largest:,} numbers")
     hook = register_module_parameter_registration_hook(count)
     try:
         with torch.device("meta"):  # where tensors have shapes and nothing else
             shapes = kind(**config)._shapes()
-    except _Misfit:
+    except ValueError:
         raise
     except Exception:  # it looks at numbers
         return
     finally:
         hook.remove()
     if shapes != {name: tensor.shape for name, tensor in weights.items()}:
-        raise _Misfit("other shapes")
+        raise ValueError("other shapes")
 
 
 def _integers(value: Any) -> Iterator[int]:
