@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from steersman import budget, reached
 from steersman.calls.opened import open_run
 from steersman.cli import runs
 from steersman.cli.display import view
@@ -19,7 +20,7 @@ from steersman.dashboard import tables
 from steersman.dashboard.live import overview, prometheus
 from steersman.dashboard.live.gallery import line
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import digits, facts, percent
+from steersman.data.facts import digits, facts, missed, percent
 from steersman.data.history import History
 from steersman.data.listing import listed
 from steersman.data.why import why
@@ -183,3 +184,15 @@ def test_numbers_are_told_apart_and_what_is_there_is_not_none() -> None:
     assert [digits(*each) for each in numbers] == [4, 3, 3, 3, 3]
     shares = [0.0, 0.001, 0.005, 0.62, 0.999, 1.0]
     assert [percent(share) for share in shares] == ["0 %", "<1 %", "<1 %", "62 %", ">99 %", "100 %"]
+
+
+def test_a_run_that_spent_its_budget_says_which_goal_it_missed(tmp_path: Path) -> None:
+    rule, directory = budget(frames=10) | reached("far", 1.0), create(tmp_path, "run")
+    journal = Journal(directory.journal)
+    journal.append(Run(workflow="w", seed=0), Session(host="here", pid=1), Metrics(values={"far": -0.7}))
+    journal.append(End(outcome="budget", reason="it is spent"))
+    seen = History(directory).overview(rule)
+    assert [part.rule in missed(seen) for part in seen.budget.parts] == [False, True]
+    journal.append(Metrics(values={"far": 1.5}))
+    journal.close()
+    assert missed(History(directory).overview(rule)) == missed(History(directory).overview()) == ""

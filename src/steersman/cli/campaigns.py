@@ -226,7 +226,7 @@ def _finish(
     if as_json:
         _print_json(directory, state)
     else:
-        seen = overview(state, directory.path)
+        seen = overview(state, directory.path, rule=made.stop_rule)
         out.print(display.closing(seen))
         display.print_outcome(seen)
         weighs, rounds = any(mode.weighs for mode in state.modes), state.run.rounds

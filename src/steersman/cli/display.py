@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.data.facts import clock, count, facts, failing, simulated
+from steersman.data.facts import clock, count, facts, failing, missed, simulated
 from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.journal.records import words
@@ -247,7 +247,7 @@ def closing(seen: Overview) -> RenderableType:
 def print_outcome(seen: Overview) -> None:
     """Print how a run ended, if it has."""
     if seen.reason is not None:
-        out.print(f"[bold]{seen.outcome}[/]: {escape(seen.reason)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold]{seen.outcome}[/]: {escape(seen.reason + missed(seen))}", highlight=False, soft_wrap=True)
 
 
 def paused(state: State, tell: str = "tell RUN") -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from steersman.data.facts import missed
 from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.executors.site import Site
@@ -28,7 +29,7 @@ Row = tuple[str, ...]
 def outcome(seen: Overview) -> str:
     """How a run ended, in words."""
     known = OUTCOMES.get(seen.outcome, "The run has ended: {}")
-    return known.format(seen.reason) if seen.ended else "The run has not ended yet"
+    return known.format(seen.reason) + missed(seen) if seen.ended else "The run has not ended yet"
 
 
 def facts(history: History) -> list[Row]:

@@ -85,6 +85,13 @@ def without_scores(seen: Overview) -> str:
     )
 
 
+def missed(seen: Overview) -> str:
+    """Of a run that spent its budget: the goals that it did not reach, or ""; they are known where its file is read."""
+    if seen.outcome != "budget":
+        return ""
+    return "".join(f"; it missed its goal: {part.rule}" for part in seen.budget.parts if part.goal and not part.met)
+
+
 def failing(seen: Overview) -> list[str]:
     return [f"the {name} stage {how}" for name, how in seen.failing.items()]
 

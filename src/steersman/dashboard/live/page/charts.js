@@ -18,9 +18,9 @@ const room = (_, low, high) => (high - low > 1e-6 * Math.abs(high) ? [low, high]
 
 // series: [{label, x, y, stroke, points, size, width, dash}]; x of each its own. One without a label is not in the legend.
 export class Curves {
-  constructor(xLabel, yLabel, { height = HEIGHT, log = false, whole = false, named = false } = {}) {
-    // whole: x counts something; named: a single curve has its name, too
-    Object.assign(this, { xLabel, yLabel, height, log, whole, named });
+  constructor(xLabel, yLabel, { height = HEIGHT, log = false, whole = false } = {}) {
+    // whole: x counts something
+    Object.assign(this, { xLabel, yLabel, height, log, whole });
     this.node = el("div", { class: "chart" });
     this.series = [];
     new ResizeObserver(() => {
@@ -70,7 +70,7 @@ export class Curves {
     const options = {
       width: this._width(),
       height: this.height,
-      legend: { show: this.named || this.series.length > 1, live: false },
+      legend: { live: true }, // the values under the pointer
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       scales: {
         x: { time: false, range: room },
