@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from steersman.apps.errors import CommandFailed, CommandNotFound, OutOfRange, UnreadableTrajectory
+from steersman.apps.errors import CommandFailed
+from steersman.system.errors import BadInput, BadValue, EngineError
 from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
@@ -47,13 +48,13 @@ def command(
         stop: whether to end the program now; that is no failure. Asked after each frame, and every `poll_s`.
         grace_s: between asking (TERM) and killing (KILL).
     Raises:
-        CommandNotFound: the program cannot be started.
+        BadInput: the program cannot be started.
         CommandFailed: it ended with another exit code than 0; the frames before that have been given.
-        UnreadableTrajectory: `cwd` has frames before the program begins.
-        OutOfRange: `args` is no list with a program.
+        EngineError: `cwd` has frames before the program begins.
+        BadValue: `args` is no list with a program.
     """
     if isinstance(args, str | Path) or not args:
-        raise OutOfRange("command(args)", repr(args), 'a list: the program and its arguments, ["gmx", "mdrun"]')
+        raise BadValue("command(args)", repr(args), 'give a list: the program and its arguments, ["gmx", "mdrun"]')
     with _directory(cwd) as folder, _process(args, folder, grace_s, reader) as process:
         running, asked = True, False
         while running:
@@ -78,7 +79,7 @@ def lines(name: str) -> Callable[[Path], Iterator[str]]:
 
     A line ends with a line feed, or carriage return and line feed, and with nothing else; but the last one of a program
     that ended well may end with the file.
-    Raises, while it reads: UnreadableTrajectory: what was read is not there any more.
+    Raises, while it reads: EngineError: what was read is not there any more.
     """
     return _Lines(name)
 
@@ -89,7 +90,7 @@ def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
     Args:
         dtype: of one record, e.g. [("time", "<f8"), ("position", "<f4", (22, 3))], or ("<f4", (22, 3)) for an array; a
             record is given as NumPy has it, and only when all its bytes are there.
-    Raises: ValueError: a dtype without bytes, or of Python objects. While it reads, UnreadableTrajectory, as `lines`,
+    Raises: ValueError: a dtype without bytes, or of Python objects. While it reads, EngineError, as `lines`,
         and where a program that ended well left a part of a record.
     """
     record = np.dtype(dtype)
@@ -128,7 +129,7 @@ class _Records:
         if left := len(self._file.unread(folder / self._name)):
             size = self._record.itemsize
             problem = f"{left} bytes are left behind its last record of {size}: is a record of it as the dtype says?"
-            raise UnreadableTrajectory(str(folder / self._name), problem)
+            raise EngineError(f"{folder / self._name}: {problem}")
         return iter(())
 
 
@@ -141,7 +142,7 @@ class Growing:
     def unread(self, file: Path) -> bytes:
         """What follows what was taken; nothing where there is no file yet.
 
-        Raises: UnreadableTrajectory: what was taken is not there any more: the program writes the file anew.
+        Raises: EngineError: what was taken is not there any more: the program writes the file anew.
         """
         try:
             with file.open("rb") as opened:
@@ -152,7 +153,7 @@ class Growing:
         if not found.startswith(self._last):
             problem = f"its first {self._taken:,} bytes, of which frames were read, are not there any more"
             advice = "let the program append to the file, or give `command` a reader of your own"
-            raise UnreadableTrajectory(str(file), f"{problem}; {advice}")
+            raise EngineError(f"{file}: {problem}; {advice}")
         return found[len(self._last) :]
 
     def take(self, data: bytes) -> None:
@@ -182,7 +183,10 @@ def _process(
                 start_new_session=True,
             )  # fmt: skip
         except OSError as refused:
-            raise CommandNotFound(_text(args), 127, str(refused)) from refused
+            raise BadInput(
+                f"{_text(args)} could not be started: {refused}; it is started in a directory of its own: write the "
+                "absolute path of the program, or put it on PATH"
+            ) from refused
         try:
             yield process
         finally:
@@ -195,7 +199,7 @@ def _check_no_frames(folder: Path, reader: Callable[[Path], Iterable[Any]]) -> N
         for _ in reader(folder):
             problem = "it has frames before the program begins, which would be taken for its own"
             advice = "remove their file, or leave out `cwd`: each call has a new directory then"
-            raise UnreadableTrajectory(str(folder), f"{problem}; {advice}")
+            raise EngineError(f"{folder}: {problem}; {advice}")
 
 
 def _failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:

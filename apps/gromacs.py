@@ -19,12 +19,12 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from steersman.apps.command import command
-from steersman.apps.errors import OutOfRange, UnusableSystem, WrongStart
+from steersman.apps.errors import wrong_start
 from steersman.apps.periodic import nearest_image
 from steersman.apps.trr import Snapshot, frame_bytes, trajectory
 from steersman.stages.start import Start
 from steersman.store import Variable
-from steersman.system.errors import MissingExtra
+from steersman.system.errors import BadInput, BadValue, MissingExtra
 
 VARIABLES = {
     "time": Variable((), "ps", "time since the segment's start"),
@@ -81,7 +81,7 @@ class Frame:
 def tool(folder: str | Path, *words: str | Path) -> None:
     """Run a program to its end, e.g. `tool(folder, "gmx", "solvate", ...)`; nobody answers its questions.
 
-    Raises: CommandFailed, with what it said last. CommandNotFound.
+    Raises: CommandFailed, with what it said last. BadInput: there is none.
     """
     for _ in command(words, reader=lambda _: (), cwd=folder):
         pass
@@ -95,7 +95,7 @@ def system(folder: str | Path, settings: str, *, grompp: Sequence[str] = GROMPP)
         grompp: the program, and words of its own such as -maxwarn.
     Raises:
         CommandFailed: grompp finds an error.
-        UnusableSystem: MDAnalysis cannot read what grompp made, for it is older than this GROMACS.
+        BadInput: MDAnalysis cannot read what grompp made, for it is older than this GROMACS.
         MissingExtra: MDAnalysis is not installed.
     """
     folder = Path(folder)
@@ -132,16 +132,16 @@ def run(
     Raises:
         TypeError: there is no System.
         CommandFailed: grompp or mdrun fails; the frames before that have been given.
-        CommandNotFound: there is no such program.
-        OutOfRange: a setting that cannot be run.
-        WrongStart: arrays that do not fit the system.
+        BadInput: there is no such program.
+        BadValue: a setting that cannot be run.
+        BadInput: arrays that do not fit the system.
     """
     if not isinstance(start.prepared, System):
         raise TypeError(f"start.prepared is a {type(start.prepared).__name__}; prepare a System by gromacs.system")
     if not 0 < seed < SEEDS:
-        raise OutOfRange("seed", seed, f"from 1 to {SEEDS - 1}: out.seed31")
+        raise BadValue("seed", seed, f"give 1 to {SEEDS - 1}: out.seed31")
     if start.bias is not None:
-        raise OutOfRange("bias", "set", "None: GROMACS is pushed by PLUMED only, see docs/bias.md")
+        raise BadValue("bias", "set", "give None: GROMACS is pushed by PLUMED only, see docs/bias.md")
     return _segment(start, _Plan.of(settings, seed), grompp, mdrun, stop)
 
 
@@ -158,23 +158,23 @@ class _Plan:
 
     @classmethod
     def of(cls, text: str, seed: int) -> _Plan:
-        """Raises: OutOfRange."""
+        """Raises: BadValue."""
         given = dict(filter(None, map(_option, text.splitlines())))
         if (integrator := given.get("integrator", DYNAMICS[0]).lower()) not in DYNAMICS:
-            raise OutOfRange("integrator", integrator, f"one of {', '.join(DYNAMICS)}")
+            raise BadValue("integrator", integrator, f"give one of {', '.join(DYNAMICS)}")
         steps, every = (_number(given, name) for name in ("nsteps", "nstxout"))
         if every < 1 or every != int(every):
-            raise OutOfRange("nstxout", every, "1 or more: the steps between frames")
+            raise BadValue("nstxout", every, "give 1 or more: the steps between frames")
         if steps < every or steps % every:
-            raise OutOfRange("nsteps", steps, f"a whole number of nstxout, {every:g}")
+            raise BadValue("nsteps", steps, f"give a whole number of nstxout, {every:g}")
         temperature = (given.get("gentemp") or given.get("reft", "")).split()
         step_ps = float(given.get("dt", "0.001"))  # GROMACS's default
         return cls(text, seed, int(steps), int(every), step_ps, temperature[0] if temperature else "")
 
     def settings(self, *, first: int = 0, drawn: bool) -> str:
-        """Text of the .mdp file of a segment that begins with that step. Raises: OutOfRange."""
+        """Text of the .mdp file of a segment that begins with that step. Raises: BadValue."""
         if drawn and not self.temperature:
-            raise OutOfRange("gen-temp", "not set", "the temperature of velocities that are drawn, K")
+            raise BadValue("gen-temp", "not set", "give the temperature of velocities that are drawn, K")
         own: dict[str, Any] = {
             "nsteps": first + self.steps, "nstvout": self.every, "init-step": 0, "tinit": 0,
             "ld-seed": self.seed, "gen-seed": self.seed, "gen-vel": "yes" if drawn else "no",
@@ -196,7 +196,7 @@ def _number(given: Mapping[str, str], name: str) -> float:
     try:
         return float(given[name])
     except (KeyError, ValueError):
-        raise OutOfRange(name, given.get(name, "not set"), "a number in the settings") from None
+        raise BadValue(name, given.get(name, "not set"), "give a number in the settings") from None
 
 
 def _segment(
@@ -233,7 +233,7 @@ def _segment(
 def _begin(folder: Path, start: Start, plan: _Plan, grompp: Sequence[str]) -> int:
     """Make run.tpr, and return the step of before.cpt that mdrun goes on from; 0: it begins without.
 
-    Raises: WrongStart, CommandFailed, OutOfRange.
+    Raises: BadInput, CommandFailed.
     """
     state, first, drawn, before = start.state, 0, False, "before.trr"
     if "checkpoint" in state:
@@ -252,15 +252,15 @@ def _begin(folder: Path, start: Start, plan: _Plan, grompp: Sequence[str]) -> in
 
 
 def _given(start: Start) -> tuple[bytes, bool]:
-    """A .trr of the frame, if there is one, and whether it has no velocities. Raises: WrongStart."""
+    """A .trr of the frame, if there is one, and whether it has no velocities. Raises: BadInput."""
     frame, atoms = dict(start.frame), start.prepared.atoms
     if not frame:
         return b"", True
     for name, shape in {"box": (3, 3), "positions": (atoms, 3), "velocities": (atoms, 3)}.items():
         if name in frame and frame[name].shape != shape:
-            raise WrongStart(name, shape, f"the frame's have the shape {frame[name].shape}")
+            raise wrong_start(name, shape, f"the frame's have the shape {frame[name].shape}")
         if name not in frame and name != "velocities":
-            raise WrongStart(name, shape, "the frame has none")
+            raise wrong_start(name, shape, "the frame has none")
     velocities = frame.get("velocities")
     return frame_bytes(frame["box"], frame["positions"], velocities), velocities is None
 
@@ -276,7 +276,7 @@ def _prepare(folder: Path, files: Mapping[str, str], settings: str, grompp: Sequ
 
 
 def _system(folder: Path, files: Mapping[str, str]) -> System:
-    """Raises: MissingExtra; UnusableSystem: MDAnalysis cannot read what grompp made."""
+    """Raises: MissingExtra; BadInput: MDAnalysis cannot read what grompp made."""
     try:
         import MDAnalysis
     except ModuleNotFoundError as missing:
@@ -287,7 +287,7 @@ def _system(folder: Path, files: Mapping[str, str]) -> System:
             universe = MDAnalysis.Universe(str(folder / "run.tpr"), str(folder / "conf.gro"))
         except (ValueError, NotImplementedError) as refused:
             problem = f"MDAnalysis {MDAnalysis.__version__} cannot read what grompp made of it: {refused}"
-            raise UnusableSystem("topol.top", problem) from refused
+            raise BadInput(f"topol.top: {problem}") from refused
         atoms = universe.atoms
         bonds = np.asarray(atoms.bonds.indices if hasattr(atoms, "bonds") else np.empty((0, 2)), np.int32)
         layers = _layers(len(atoms), bonds)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from steersman.apps.command import lines
-from steersman.apps.errors import UnreadableTrajectory
+from steersman.system.errors import EngineError
 
 FIRST = "ITEM: TIMESTEP"
 PASSED = ("ITEM: UNITS", "ITEM: TIME")  # of `dump_modify units yes time yes`, each with one line
@@ -57,7 +57,7 @@ def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
                 frame, waiting[:end] = waiting[:end], []
                 snapshot = _snapshot(frame)
             except ValueError as odd:
-                raise UnreadableTrajectory(name, f"{odd}; it is to be a text dump of columns of numbers") from odd
+                raise EngineError(f"{name}: {odd}; it is to be a text dump of columns of numbers") from odd
             yield snapshot
 
     return new

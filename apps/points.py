@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 
 
 def checked(point: Sequence[float] | np.ndarray, dimensions: int) -> list[float]:
-    """Give the numbers of a point. Raises: OutOfRange: there are more or fewer, or one lies outside 0 to 1."""
+    """Give the numbers of a point. Raises: BadValue: there are more or fewer, or one lies outside 0 to 1."""
     if len(point) != dimensions:
-        raise OutOfRange("the number of parameters", len(point), str(dimensions))
+        raise BadValue("the number of parameters", len(point), f"give {dimensions}")
     for value in point:
         if not 0 <= value <= 1:
-            raise OutOfRange("a parameter of the draw", value, "in 0 to 1")
+            raise BadValue("a parameter of the draw", value, "give 0 to 1")
     return [float(value) for value in point]
 
 

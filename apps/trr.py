@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from steersman.apps.command import Growing
-from steersman.apps.errors import UnreadableTrajectory
+from steersman.system.errors import EngineError
 
 MAGIC, VERSION = 1993, b"GMX_trn_file"
 HEADER = np.dtype(
@@ -60,7 +60,7 @@ def trajectory(pattern: str) -> Callable[[Path], Iterator[Snapshot]]:
 
     Args:
         pattern: its name; `*` stands for the number of the part that `mdrun -noappend` adds.
-    Raises, while it reads: UnreadableTrajectory: the file is no .trr, or it is written anew.
+    Raises, while it reads: EngineError: the file is no .trr, or it is written anew.
     """
     growing = Growing()
 
@@ -89,14 +89,14 @@ def frame_bytes(box: np.ndarray, positions: np.ndarray, velocities: np.ndarray |
 
 
 def _frame(data: bytes, at: int, file: Path) -> Snapshot | None:
-    """The frame that begins there; None: not all of it is there yet. Raises: UnreadableTrajectory."""
+    """The frame that begins there; None: not all of it is there yet. Raises: EngineError."""
     if len(data) < (end := at + HEADER.itemsize):
         return None
     head = np.frombuffer(data, HEADER, 1, at)[0]
     sizes = {name: int(head[name].sum()) for name in PARTS}
     width = sizes["box"] // 9
     if (head["magic"], head["version"]) != (MAGIC, VERSION) or width not in (4, 8):
-        raise UnreadableTrajectory(str(file), "it is no .trr of GROMACS with a box in each frame")
+        raise EngineError(f"{file}: it is no .trr of GROMACS with a box in each frame")
     end += 2 * width  # time and lambda
     if len(data) < end + sum(sizes.values()):
         return None

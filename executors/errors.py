@@ -16,12 +16,9 @@ class BadSite(BadInput):
 
 
 class ServiceSilent(EngineError):
-    """Globus cannot be reached from here."""
+    """Globus, or an endpoint of it, does not answer now; runs at sites continue."""
 
     problem: str
-
-    def __str__(self) -> str:
-        return f"Globus Compute cannot be reached: {self.problem}; runs at sites continue: try again later"
 
 
 class Refused(EngineError):
@@ -29,5 +26,6 @@ class Refused(EngineError):
 
     words: str
 
-    def __str__(self) -> str:
-        return self.words
+
+def unreached(problem: str) -> ServiceSilent:
+    return ServiceSilent(f"Globus Compute cannot be reached: {problem}; runs at sites continue: try again later")

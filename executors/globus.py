@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from steersman.executors.errors import BadSite, ServiceSilent
+from steersman.executors.errors import BadSite, unreached
 from steersman.executors.executor import Blockless, Gpus, names
 from steersman.executors.values import Line
 from steersman.system.errors import EngineError
@@ -109,7 +109,7 @@ def _service(site: str) -> Iterator[None]:
     try:
         yield
     except NetworkError as error:
-        raise ServiceSilent(cause(error)) from None
+        raise unreached(cause(error)) from None
     except GlobusError as error:
         raise BadSite(site, f"Globus does not log in: {getattr(error, 'message', None) or error}") from None
     except ValueError as error:  # one of the two credentials is missing

@@ -17,9 +17,8 @@ from safetensors.torch import load_file, save
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from steersman.models.errors import NotDense, UnreadableModel
 from steersman.system import reading
-from steersman.system.errors import EngineError, told
+from steersman.system.errors import BadInput, DamagedFile, EngineError, told
 from steersman.system.files import replace_file
 from steersman.system.registry import Others
 
@@ -77,9 +76,12 @@ class Model(nn.Module):
         What has them can be written out as forces of a simulation, and so be biased along.
 
         Returns: (out, in) float64 weights and (out,) float64 offsets of each layer.
-        Raises: NotDense: this network is another kind.
+        Raises: BadInput: this network is another kind.
         """
-        raise NotDense(type(self).__name__)
+        raise BadInput(
+            f"no simulation can be biased along the coordinate of a {type(self).__name__}: it has no `dense_layers()` "
+            "to give to OpenMM; models.TICA, models.DeepTICA and models.PCA have"
+        )
 
     def save(self, directory: str | Path) -> None:
         """Write weights.safetensors, model.json (class, config, hashes, history, card), and stream.safetensors if any.
@@ -100,13 +102,14 @@ class Model(nn.Module):
         Args:
             trusted: import the module that the card names. Else the class is one of Steersman's, or of a module that
                 was imported before: to look at a stranger's model runs nothing of theirs.
-        Raises: UnreadableModel: no model there, weights that are not those saved, or another class than asked for.
+        Raises: DamagedFile: no model there, or weights that are not those saved. BadInput: another class than asked
+            for, or one that may not be imported.
         """
         folder = Path(directory)
         described = _read_card(folder)
         kind = _class_of(folder, described, trusted=trusted)
         if not issubclass(kind, cls):
-            raise UnreadableModel(str(folder), f"holds a {kind.__qualname__}, not a {cls.__qualname__}")
+            raise BadInput(f"{folder}: holds a {kind.__qualname__}, not a {cls.__qualname__}")
         weights = _read(folder, WEIGHTS, described["sha256"])
         try:
             if not trusted:
@@ -114,9 +117,7 @@ class Model(nn.Module):
             model = kind(**described["config"])
             model.load_state_dict(weights)
         except Exception as misfit:  # whatever a class makes of arguments that nobody gave it
-            raise UnreadableModel(
-                str(folder), f"its config does not fit its class or its weights ({misfit})"
-            ) from misfit
+            raise DamagedFile(f"{folder}: its config does not fit its class or its weights ({misfit})") from misfit
         model.history, model.card = described["history"], described["card"]
         if "stream" in described:
             model.stream = _read(folder, STREAM, str(described["stream"]))
@@ -153,10 +154,10 @@ def _read_card(folder: Path) -> dict[str, Any]:
     try:
         described: dict[str, Any] = json.loads(reading.read(folder / CARD, folder))
     except (OSError, ValueError, RecursionError, EngineError) as unreadable:
-        raise UnreadableModel(str(folder), f"no readable {CARD} ({unreadable})") from unreadable
+        raise DamagedFile(f"{folder}: no readable {CARD} ({unreadable})") from unreadable
     known = described if isinstance(described, dict) else {}
     if odd := [name for name, kind in HOLDS.items() if not isinstance(known.get(name), kind)]:
-        raise UnreadableModel(str(folder), f"{CARD} has no {odd[0]}, or one of another type")
+        raise DamagedFile(f"{folder}: {CARD} has no {odd[0]}, or one of another type")
     return described
 
 
@@ -165,15 +166,15 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
     module, _, name = str(described["class"]).partition(":")
     known = trusted or module in sys.modules or module.startswith(f"{__package__}.")
     if not known and described["class"] not in {each.value for each in Others("steersman.models").entries.values()}:
-        raise UnreadableModel(str(folder), f"its class is in {module}; import that first, or load it with trusted=True")
+        raise BadInput(f"{folder}: its class is in {module}; import that first, or load it with trusted=True")
     try:
         kind = getattr(import_module(module), name)
     except (Exception, SystemExit) as unknown:  # "..x" is no name, and a module that is imported may raise anything
         where = "put the folder of its module on PYTHONPATH; of a run that is RUN/workflow"
         problem = f"its class {module}:{name} cannot be imported ({' '.join(told(unknown).split())}): {where}"
-        raise UnreadableModel(str(folder), problem) from unknown
+        raise BadInput(f"{folder}: {problem}") from unknown
     if not (isinstance(kind, type) and issubclass(kind, Model)):
-        raise UnreadableModel(str(folder), f"{module}:{name} is no Model")
+        raise DamagedFile(f"{folder}: {module}:{name} is no Model")
     return kind
 
 
@@ -230,9 +231,7 @@ def _read(folder: Path, name: str, digest: str) -> dict[str, torch.Tensor]:
     try:
         found = sha256(path)
         if found != digest:
-            raise UnreadableModel(
-                str(folder), f"{name} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)"
-            )
+            raise DamagedFile(f"{folder}: {name} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)")
         return dict(load_file(path))
     except (OSError, SafetensorError, reading.OddFile) as unreadable:
-        raise UnreadableModel(str(folder), f"no readable {name} ({unreadable})") from unreadable
+        raise DamagedFile(f"{folder}: no readable {name} ({unreadable})") from unreadable

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -32,12 +32,12 @@ class Lattice:
         triplets: clusters of three, two edges of the first shell and the third one of the first so many.
     Attributes:
         kinds: F.
-    Raises: OutOfRange: the count, or a cell so small that an atom is its own neighbour.
+    Raises: BadValue: the count, or a cell so small that an atom is its own neighbour.
     """
 
     def __init__(self, atoms: Atoms, metal: str, count: int, pairs: int = 4, triplets: int = 1) -> None:
         if not 1 <= count < len(atoms):
-            raise OutOfRange("the count of minority atoms", count, f"1 to {len(atoms) - 1}")
+            raise BadValue("the count of minority atoms", count, f"give 1 to {len(atoms) - 1}")
         self._atoms, self.metal, self.count = atoms, metal, count
         self.kinds = pairs + triplets
         self._tables = {"cpu": _tables(atoms, pairs, triplets)}
@@ -97,7 +97,7 @@ def _tables(atoms: Atoms, pairs: int, triplets: int) -> tuple[Tensor, ...]:
     """What sums over neighbours, (N, pairs * N); what gives both ends of E edges, (N, 2 E); what sums over the third
     sites of triangles, (E, triplets * N).
 
-    Raises: OutOfRange: the cell is too small for so many shells.
+    Raises: BadValue: the cell is too small for so many shells.
     """
     from ase.neighborlist import neighbor_list
 
@@ -106,7 +106,9 @@ def _tables(atoms: Atoms, pairs: int, triplets: int) -> tuple[Tensor, ...]:
     shells = distances[np.append(True, np.diff(distances) > NEAR)[: len(distances)]][:most]
     i, j, d, away = neighbor_list("ijdD", atoms, float(shells[-1]) + NEAR)
     if len(shells) < most or (i == j).any():
-        raise OutOfRange("the cell's edge", float(atoms.cell.cellpar()[:3].min()), f"longer, for {most} shells")
+        raise BadValue(
+            "the cell's edge", float(atoms.cell.cellpar()[:3].min()), f"give a longer one, for {most} shells"
+        )
     shell = np.abs(d[:, None] - shells).argmin(1)
     two = np.zeros((most, n, n), np.float32)
     np.add.at(two, (shell, i, j), 1.0)

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from steersman.apps.alloys.flat import Bins, Energy, Flat, density
 from steersman.apps.alloys.lattice import Lattice
-from steersman.apps.errors import OutOfRange
 from steersman.models.device import best
 from steersman.models.model import Model
 from steersman.models.networks.vectors import Vectors
+from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -188,7 +188,7 @@ def audits(
         try:
             truth = float(energy(lattice.atoms(configuration)))
             if not np.isfinite(truth):
-                raise OutOfRange("the energy", truth, "a finite number of eV")
+                raise BadValue("the energy", truth, "give a finite number of eV")
         except Exception as error:  # a user's energy may raise anything
             truth, failure = float(said[i]), error  # nothing reads this energy
             print(f"no energy: {type(error).__name__}: {error}", file=sys.stderr)

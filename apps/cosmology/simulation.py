@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from steersman.apps.cosmology.universe import Universe
-from steersman.apps.errors import OutOfRange
 from steersman.store import Variable
+from steersman.system.errors import BadValue
 
 VOXEL_MPC_H = 4.0
 SCALE_FACTORS = (0.25, 0.4, 0.67, 1.0)  # redshifts 3, 1.5, 0.5 and 0
@@ -37,7 +37,7 @@ def density(universe: Universe, seed: int, mesh: int = 64) -> np.ndarray:
         seed: of the fluctuations; 0 to 2^64 - 1.
         mesh: voxels along an edge, and particles; even.
     Returns: (4, mesh, mesh, mesh) float32, density over its mean at SCALE_FACTORS; periodic.
-    Raises: OutOfRange: a mesh that is odd or below 8, or a density of matter below that of baryons.
+    Raises: BadValue: a mesh that is odd or below 8, or a density of matter below that of baryons.
     """
     return evolved(universe, linear(universe, seed, mesh))
 
@@ -45,10 +45,10 @@ def density(universe: Universe, seed: int, mesh: int = 64) -> np.ndarray:
 def linear(universe: Universe, seed: int, mesh: int = 64) -> np.ndarray:
     """Draw the density contrast that linear theory has today: (mesh, mesh, mesh) float32, with mean 0.
 
-    Raises: OutOfRange: see `density`.
+    Raises: BadValue: see `density`.
     """
     if mesh < 8 or mesh % 2:
-        raise OutOfRange("mesh", mesh, "even, and at least 8")
+        raise BadValue("mesh", mesh, "give an even number, at least 8")
     words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
     with _quiet():
         power = linear_power(universe, particle_mesh().WAVENUMBERS)
@@ -73,7 +73,7 @@ def evolved(
         scale_factors: times from 0.1 on, rising; today is 1.
         steps: of the integration, from one time to the next.
     Returns: (times, mesh, mesh, mesh) float32, density over its mean.
-    Raises: OutOfRange: see `density`.
+    Raises: BadValue: see `density`.
     """
     with _quiet():
         return np.asarray(particle_mesh().evolved(_parameters(universe), linear, scale_factors, steps))
@@ -97,5 +97,5 @@ def _quiet() -> Iterator[None]:
 
 def _parameters(universe: Universe) -> np.ndarray:
     if not universe.omega_m > 0.05:
-        raise OutOfRange("omega_m", universe.omega_m, "above 0.05, where baryons are")
+        raise BadValue("omega_m", universe.omega_m, "give more than 0.05, where baryons are")
     return np.array([universe.omega_m, universe.sigma_8, universe.n_s], np.float32)

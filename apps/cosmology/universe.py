@@ -33,7 +33,7 @@ class Universe:
     def of(cls, point: Sequence[float]) -> Universe:
         """Take the parameters from a point (3,) from 0 to 1; 0.5 is the middle of each range.
 
-        Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+        Raises: BadValue: another number of parameters, or one outside 0 to 1.
         """
         return cls(*(MIDDLE + (np.array(checked(point, DIMENSIONS)) - 0.5) * WIDTH).tolist())
 

@@ -54,7 +54,7 @@ class Conditions:
 
         Its numbers are crystal, thickness, tilt, defocus, astigmatism and logarithm of the dose.
 
-        Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+        Raises: BadValue: another number of parameters, or one outside 0 to 1.
         """
         crystal, *others = checked(point, DIMENSIONS)
         ranges = (THICKNESS_A, TILT_MRAD, DEFOCUS_A, ASTIGMATISM_A, LOG_DOSE)

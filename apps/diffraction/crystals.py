@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -32,13 +32,13 @@ def cell(crystal: str, zone: str = "001", strain: tuple[float, float, float] = (
     Args:
         crystal, zone: of CRYSTAL and ZONES.
         strain: of the three edges, relative.
-    Raises: OutOfRange: another crystal or zone.
+    Raises: BadValue: another crystal or zone.
     """
     from ase.build import bulk, make_supercell
 
     for name, given, known in (("crystal", crystal, CRYSTAL), ("zone", zone, ZONES)):
         if given not in known:
-            raise OutOfRange(name, given, f"one of {', '.join(known)}")
+            raise BadValue(name, given, f"give one of {', '.join(known)}")
     structure, constant = CRYSTAL[crystal]
     atoms = make_supercell(bulk(crystal, structure, a=constant, cubic=True), np.array(ZONES[zone]))
     atoms.set_cell(np.diag(atoms.cell.lengths() * (1 + np.array(strain))), scale_atoms=True)

@@ -37,7 +37,7 @@ def conditions(point: Sequence[float]) -> Conditions:
     Its numbers are crystal, two of the probe's position in the cell, two of strain across the beam, thickness, defocus
     and logarithm of the dose.
 
-    Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+    Raises: BadValue: another number of parameters, or one outside 0 to 1.
     """
     kind, x, y, *others = checked(point, DIMENSIONS)
     rows, columns, thickness, defocus, log_dose = scaled(others, (STRAIN, STRAIN, THICKNESS_A, DEFOCUS_A, LOG_DOSE))
@@ -51,7 +51,7 @@ def projected(conditions: Conditions) -> np.ndarray:
     """Project the potential of one cell along the beam, and look at it around the probe.
 
     Returns: (32, 32) float32, V angstrom, pixels of 0.2 angstrom; the probe stands in the middle, between pixels.
-    Raises: OutOfRange: a crystal or zone that is not known.
+    Raises: BadValue: a crystal or zone that is not known.
     """
     unit = unit_potential(conditions)
     terms = np.fft.fft2(np.asarray(unit.array, np.float64).sum(0), norm="forward")

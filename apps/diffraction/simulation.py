@@ -14,8 +14,8 @@ import numpy as np
 
 from steersman.apps.diffraction.conditions import Conditions
 from steersman.apps.diffraction.crystals import cell
-from steersman.apps.errors import OutOfRange
 from steersman.store import Variable
+from steersman.system.errors import BadValue
 
 ENERGY_EV, SLICE_A = 200e3, 2.0
 ROWS, COLUMNS, PIXEL_MRAD = 120, 85, 1.0
@@ -34,7 +34,7 @@ def intensity(conditions: Conditions) -> np.ndarray:
     """Simulate the pattern of infinitely many electrons.
 
     Returns: (120, 85) float32, the share of the electrons in each pixel; their sum is below 1 by what lies outside.
-    Raises: OutOfRange: a crystal or zone that is not known, or a crystal thinner than 0 or thicker than 1000 angstrom.
+    Raises: BadValue: a crystal or zone that is not known, or a crystal thinner than 0 or thicker than 1000 angstrom.
     """
     return _on_pixels(*exit_intensity(conditions))
 
@@ -42,10 +42,10 @@ def intensity(conditions: Conditions) -> np.ndarray:
 def counts(conditions: Conditions, seed: int) -> np.ndarray:
     """The same as counted: (120, 85) uint32 electrons, which arrive independently of each other (Poisson).
 
-    Raises: OutOfRange: see `intensity`; or fewer than 0 electrons, or more than 10^9.
+    Raises: BadValue: see `intensity`; or fewer than 0 electrons, or more than 10^9.
     """
     if not 0 <= conditions.dose <= 1e9:
-        raise OutOfRange("dose", conditions.dose, "in 0 to 10^9 electrons")
+        raise BadValue("dose", conditions.dose, "give 0 to 10^9 electrons")
     return np.random.default_rng((seed, 1)).poisson(conditions.dose * intensity(conditions)).astype(np.uint32)
 
 
@@ -68,7 +68,7 @@ def exit_intensity(conditions: Conditions) -> tuple[np.ndarray, tuple[float, flo
     """
     thickness = conditions.thickness_A
     if not 0 <= thickness <= MOST_A:
-        raise OutOfRange("thickness_A", thickness, f"in 0 to {MOST_A:g}")
+        raise BadValue("thickness_A", thickness, f"give 0 to {MOST_A:g}")
     abtem, unit = _abtem(), unit_potential(conditions)
     edges, points, height = unit.extent, unit.gpts, sum(unit.slice_thickness)
     across = [math.ceil(ACROSS_A / edge) for edge in edges]

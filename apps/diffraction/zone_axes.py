@@ -38,7 +38,7 @@ def projections(point: Sequence[float], number: int = 3) -> list[Conditions]:
 
     Its numbers are crystal, strain, thickness, tilt, defocus and logarithm of the dose, which each pattern gets.
 
-    Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+    Raises: BadValue: another number of parameters, or one outside 0 to 1.
     """
     _, *others = checked(point, DIMENSIONS)
     strain, thickness, tilt, defocus, log_dose = scaled(others, (STRAIN, THICKNESS_A, TILT_MRAD, DEFOCUS_A, LOG_DOSE))

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from steersman.apps.errors import OutOfRange, UnknownResidue
 from steersman.system.errors import BadValue
 
 BACKBONE = ("N", "CA", "C", "O")
@@ -59,8 +58,8 @@ def checked_sequence(sequence: str, fewest: int = 2) -> str:
 
     Words that are three-letter names ("TYR TYR ASP") are translated.
 
-    Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it has fewer letters than
-        `fewest`, 1 or 2; BadValue: some of its words are three-letter names, and others none.
+    Raises: BadValue: it is empty, a letter is none of the 20, it has fewer letters than `fewest`, 1 or 2; or some of
+        its words are three-letter names, and others none.
     """
     words = sequence.upper().split()
     letters = "".join(words)
@@ -70,10 +69,13 @@ def checked_sequence(sequence: str, fewest: int = 2) -> str:
         letters = "".join(map(letter, words))
     unknown = [position for position, letter in enumerate(letters, 1) if letter not in LETTERS]
     if unknown or not letters:
-        raise UnknownResidue(letters, unknown[0] if unknown else 0, " ".join(sorted(LETTERS)))
+        problem = (
+            f"{letters[unknown[0] - 1]!r} at position {unknown[0]} is no amino acid; " if unknown else "it is empty; "
+        )
+        raise BadValue("sequence", repr(letters), f"{problem}the 20 letters are {' '.join(sorted(LETTERS))}")
     if len(letters) < fewest:
-        raise OutOfRange(
-            "the number of residues", 1, "2 or more: the force field knows no residue with two charged ends"
+        raise BadValue(
+            "the number of residues", 1, "give 2 or more: the force field knows no residue with two charged ends"
         )
     return letters
 

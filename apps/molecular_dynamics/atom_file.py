@@ -13,12 +13,11 @@ import numpy as np
 from openmm import app, unit
 from openmm.app.internal.pdbstructure import PdbStructure
 
-from steersman.apps.errors import AlternateLocations, IncompleteStructure
 from steersman.apps.molecular_dynamics.amino_acids import SIDE_CHAINS, missing_atoms, residue_and_state
+from steersman.system.errors import BadInput, EngineError
 
 ATOMS = ("ATOM  ", "HETATM")
 CONVERT = "give a PDB or mmCIF file"
-GRO = "convert it: `gmx editconf -f FILE.gro -o FILE.pdb`"
 WRONG = (ValueError, IndexError, KeyError, TypeError, AttributeError)  # what OpenMM raises of a file that is none
 SHOWN = 3  # residues with alternate locations that are named
 
@@ -47,28 +46,26 @@ class _Row(NamedTuple):
 def read(path: str | Path) -> Atoms:
     """Read the first model; of alternate locations the most occupied one of each residue, with a warning.
 
-    Raises: IncompleteStructure: it is no PDB or mmCIF file.
+    Raises: BadInput: it is no PDB or mmCIF file.
     """
     if Path(path).suffix == ".gro":
-        raise IncompleteStructure(str(path), "the file", (), "is a .gro file", advice=GRO)
+        raise BadInput(f"{path}: convert this file: `gmx editconf -f FILE.gro -o FILE.pdb`")
     text = Path(path).read_text(errors="replace")
     parse = _mmcif if text.lstrip().startswith("data_") or Path(path).suffix in (".cif", ".mmcif") else _pdb
     try:
         return parse(str(path), text)
-    except IncompleteStructure:
+    except EngineError:
         raise
     except WRONG as unreadable:
         problem = f"{type(unreadable).__name__}: {unreadable}"
-        raise IncompleteStructure(
-            str(path), "the file", (problem,), "is no PDB or mmCIF file:", advice=CONVERT
-        ) from unreadable
+        raise BadInput(f"{path}: the file is no PDB or mmCIF file: {problem}; {CONVERT}") from unreadable
 
 
 def _pdb(path: str, text: str) -> Atoms:
     lines = list(_of_first_model(text.splitlines()))
     rows = {i: _pdb_row(line) for i, line in enumerate(lines) if line.startswith(ATOMS)}
     if not rows:
-        raise IncompleteStructure(path, "the file", ("atoms",), "has no", advice=CONVERT)
+        raise BadInput(f"{path}: the file has no atoms; {CONVERT}")
     chosen = _conformers(path, rows.values())
     kept = []
     for i, line in enumerate(lines):
@@ -163,7 +160,8 @@ def _conformers(path: str, rows: Iterable[_Row]) -> dict[tuple[str, ...], str]:
             share = 100 * _occupancy(atoms, chosen[residue])
             words.append(f"{name} {residue[1].strip()} of chain {residue[0]}: {chosen[residue]} ({share:.0f} %)")
     if words:
-        warnings.warn(AlternateLocations(path, len(words), words[:SHOWN]), stacklevel=2)
+        shown = ", ".join(words[:SHOWN]) + (", ..." if len(words) > SHOWN else "")
+        warnings.warn(f"{path}: of alternate locations the most occupied are taken: {shown}", stacklevel=2)
     return chosen
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import openmm
 from openmm import app
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.molecular_dynamics.features import Features
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.steering import Bias
+from steersman.system.errors import BadValue
 
 GROUP = 30  # the force group of the bias alone
 FREE_RAD, STIFF = np.radians(69.0), 500.0  # a peptide bond turns freely so far from trans, then kJ/mol/rad^2
@@ -48,12 +48,12 @@ def coordinate(features: Features, model: Any) -> Coordinate:
     """The coordinate of a model of these features, or the features themselves without a model (None); the same object
     for the same model, so that its context stays warm.
 
-    Raises: NotDense: the model cannot be written out as forces. OutOfRange: it was fitted to others.
+    Raises: BadInput: the model cannot be written out as forces. BadValue: it was fitted to others.
     """
     layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.dense_layers()
     if layers[0][0].shape[1] != features.count:
-        raise OutOfRange(
-            "features", features.count, f"the {layers[0][0].shape[1]} numbers that the model was fitted to"
+        raise BadValue(
+            "features", features.count, f"give the {layers[0][0].shape[1]} numbers that the model was fitted to"
         )
     return Coordinate(features, layers)
 
@@ -61,13 +61,13 @@ def coordinate(features: Features, model: Any) -> Coordinate:
 class BiasForce:
     """The bias of one coordinate in a System; `set` gives it a version once there is a context.
 
-    Raises: OutOfRange: a coordinate of more than 3 dimensions.
+    Raises: BadValue: a coordinate of more than 3 dimensions.
     """
 
     def __init__(self, system: openmm.System, coordinate: Coordinate) -> None:
         dimensions = coordinate.dimensions
         if not 1 <= dimensions <= 3:
-            raise OutOfRange("the coordinate's dimensions", dimensions, "1 to 3")
+            raise BadValue("the coordinate's dimensions", dimensions, "give 1 to 3")
         (weights, offsets), *rest = coordinate.layers
         self._force = openmm.CustomCVForce(_expression(offsets, rest))
         for number, row in enumerate(np.asarray(weights, float)):

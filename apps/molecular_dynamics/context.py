@@ -9,11 +9,12 @@ import numpy as np
 import openmm
 from openmm import unit
 
-from steersman.apps.errors import PlatformUnavailable, SimulationUnstable, UnusableSystem
+from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics.biasing import GROUP, BiasForce, Coordinate, keep_trans
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.noise import Noise, has_neighbour_lists, one_particle
 from steersman.steering import Bias
+from steersman.system.errors import BadInput, UnknownName
 
 FASTEST_FIRST = ("CUDA", "HIP", "OpenCL", "CPU", "Reference")
 # The same start and seed give the same bits: no sum whose order depends on threads.
@@ -159,7 +160,7 @@ def warm_context(molecule: Molecule, settings: Settings, coordinate: Coordinate 
 def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
     """Open a context on the asked platform, or on the fastest one that works here.
 
-    Raises: PlatformUnavailable: the asked one does not exist or finds no device. UnusableSystem: in OpenMM's words.
+    Raises: UnknownName: the asked one does not exist or finds no device. BadInput: in OpenMM's words.
     """
     wrong = ""
     for name in [settings.platform] if settings.platform else FASTEST_FIRST:
@@ -168,8 +169,8 @@ def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
         except openmm.OpenMMException as error:  # a platform without its device: try the next
             wrong = str(error) if _works(name, settings) else wrong
     if wrong:
-        raise UnusableSystem("the OpenMM System", wrong)
-    raise PlatformUnavailable(settings.platform or "any", tuple(available_platforms()))
+        raise BadInput(f"the OpenMM System: {wrong}")
+    raise UnknownName("OpenMM platform that works here", settings.platform or "any", available_platforms())
 
 
 def _context(system: openmm.System, name: str, settings: Settings) -> openmm.Context:
@@ -202,7 +203,7 @@ def raise_if_wrong(context: SimulationContext, state: PhaseState, time_ps: float
     """Raise SimulationUnstable when a state has left physics."""
     complaint = context.complaint(state)
     if complaint:
-        raise SimulationUnstable(time_ps, seed, complaint)
+        raise SimulationUnstable(f"{time_ps:g} ps", seed, complaint)
 
 
 def _integrator(settings: Settings) -> openmm.Integrator:

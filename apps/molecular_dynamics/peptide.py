@@ -12,12 +12,11 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.molecular_dynamics.amino_acids import checked_sequence
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.relaxation import relaxed
-from steersman.system.errors import MissingExtra
+from steersman.system.errors import BadValue, MissingExtra
 
 try:
     from Bio.PDB import PDBIO
@@ -39,7 +38,7 @@ def build_peptide(sequence: str, *, temperature_K: float = 300.0, capped: bool =
         temperature_K: to which it is warmed, for 1 ps.
         capped: the ends are acetyl and N-methyl groups instead of charged; "A" is alanine dipeptide then.
     Returns: the same molecule, bit for bit, every time it is called on one machine.
-    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one with charged ends.
+    Raises: BadValue: an impossible letter, or a single one with charged ends.
     """
     return _built(sequence, EXTENDED, temperature_K=temperature_K, warm_ps=WARM_PS, capped=capped)
 
@@ -47,7 +46,7 @@ def build_peptide(sequence: str, *, temperature_K: float = 300.0, capped: bool =
 def ideal_helix(sequence: str) -> Molecule:
     """Build the peptide as one straight alpha helix, at the nearest minimum of its energy: a native state to aim at.
 
-    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one.
+    Raises: BadValue: an impossible letter, or a single one.
     """
     return _built(sequence, HELIX, temperature_K=300.0, warm_ps=0.0)
 
@@ -64,7 +63,7 @@ def _built(
 def heavy_atoms(sequence: str, angles: tuple[float, float]) -> str:
     """Place the heavy atoms of a peptide whose residues all have these phi and psi, degrees.
 
-    Returns: PDB text. Raises: OutOfRange: it is longer than a PDB file can hold.
+    Returns: PDB text. Raises: BadValue: it is longer than a PDB file can hold.
     """
     return _pdb(add_terminal_OXT(_chain(sequence, angles)))
 
@@ -102,7 +101,9 @@ def _pdb(structure: Any) -> str:
         atom.set_coord(atom.coord - corner_A)
     if max(np.max(atom.coord) for atom in atoms) > LONGEST_A:
         residues = len(list(structure.get_residues()))
-        raise OutOfRange("the number of residues", residues, f"so few that the chain is at most {LONGEST_A:.0f} A long")
+        raise BadValue(
+            "the number of residues", residues, f"give so few that the chain is at most {LONGEST_A:.0f} A long"
+        )
     text, writer = io.StringIO(), PDBIO()
     writer.set_structure(structure)
     writer.save(text)

@@ -30,7 +30,7 @@ def write(
         stride: steps between two lines.
         bias, model: `start.bias` and `start.model`.
         kT: kJ/mol, of the program's thermostat.
-    Raises: OutOfRange: the features are not those of the model. NotDense.
+    Raises: BadValue: the features are not those of the model. BadInput.
     """
     lines = ["UNITS LENGTH=nm ENERGY=kj/mol TIME=ps", *features.plumed()]
     printed = [f"f{n}" for n in range(features.count)]

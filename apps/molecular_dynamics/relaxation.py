@@ -44,7 +44,7 @@ def relaxed(
             simulation.begin(simulation.read().positions, None, SEED)
             simulation.step(round(warm_ps * 1000 / WARM_FS))
     except openmm.OpenMMException as blown_up:
-        raise SimulationUnstable(warm_ps, SEED, str(blown_up)) from blown_up
+        raise SimulationUnstable(f"{warm_ps:g} ps", SEED, str(blown_up)) from blown_up
     state = simulation.read()
     raise_if_wrong(simulation, state, warm_ps, SEED)
     return described(topology, state.positions, system)

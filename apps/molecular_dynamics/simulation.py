@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import openmm
 
-from steersman.apps.errors import OutOfRange, SimulationUnstable, WrongStart
+from steersman.apps.errors import SimulationUnstable, wrong_start
 from steersman.apps.molecular_dynamics.biasing import Coordinate, coordinate
 from steersman.apps.molecular_dynamics.contacts import CUTOFF_NM, contact_maps
 from steersman.apps.molecular_dynamics.context import (
@@ -27,7 +27,7 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.store import Variable
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadValue, UnknownName
 
 APART = 5.0  # by which factor atoms of a polymer are never nearer to each other, or farther, than in its molecule
 
@@ -106,13 +106,13 @@ def run(
         threads: of the CPU platform.
     Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
     Raises:
-        OutOfRange: a setting that cannot be run.
-        WrongStart: arrays that do not fit the molecule, or are not finite.
-        PlatformUnavailable: the platform has no device here.
+        BadValue: a setting that cannot be run.
+        BadInput: arrays that do not fit the molecule, or are not finite.
+        UnknownName: the platform has no device here.
         SimulationUnstable: NaN or an explosion; no bad frame is given.
     """
     if seed < 0:
-        raise OutOfRange("seed", seed, "0 or more")
+        raise BadValue("seed", seed, "give 0 or more")
     settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
     warm = partial(warm_context, start.prepared, settings, _along(start, features))  # when the first frame is asked for
@@ -122,24 +122,24 @@ def run(
 def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
     """Count the steps between two frames and the frames of a segment.
 
-    Raises: OutOfRange: a setting that cannot be run.
+    Raises: BadValue: a setting that cannot be run.
     """
     if not 0 < settings.timestep_fs <= LARGEST_STEP_FS:
-        raise OutOfRange("timestep_fs", settings.timestep_fs, f"above 0 and at most {LARGEST_STEP_FS:g}")
+        raise BadValue("timestep_fs", settings.timestep_fs, f"give more than 0 and at most {LARGEST_STEP_FS:g}")
     for name in ("temperature_K", "friction_per_ps"):
         if not 0 <= (value := getattr(settings, name)) < np.inf:
-            raise OutOfRange(name, value, "0 or more")
+            raise BadValue(name, value, "give 0 or more")
     for name, time_ps in (("report_ps", report_ps), ("duration_ps", duration_ps)):
         if not np.isfinite(time_ps):
-            raise OutOfRange(name, time_ps, "a finite number")
+            raise BadValue(name, time_ps, "give a finite number")
     step_ps = settings.timestep_fs / 1000
     steps = round(report_ps / step_ps)
     if steps < 1 or abs(steps * step_ps - report_ps) > 1e-6 * report_ps:
-        raise OutOfRange("report_ps", report_ps, f"a whole number of time steps, e.g. {max(1, steps) * step_ps:g}")
+        raise BadValue("report_ps", report_ps, f"give a whole number of time steps, e.g. {max(1, steps) * step_ps:g}")
     frames = round(duration_ps / report_ps)
     if frames < 1 or abs(frames * report_ps - duration_ps) > 1e-6 * duration_ps:
         example = f"{max(1, frames) * report_ps:g}"
-        raise OutOfRange("duration_ps", duration_ps, f"a whole number of report_ps, {report_ps:g}, e.g. {example}")
+        raise BadValue("duration_ps", duration_ps, f"give a whole number of report_ps, {report_ps:g}, e.g. {example}")
     return steps, frames
 
 
@@ -149,7 +149,7 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
     Raises:
         TypeError: there is no molecule.
         UnknownName: the frame has no `positions`, or the state neither of the two.
-        WrongStart: they do not fit the molecule, are not finite, or not in nm.
+        BadInput: they do not fit the molecule, are not finite, or not in nm.
     """
     molecule = start.prepared
     if not isinstance(molecule, Molecule):
@@ -162,12 +162,12 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
         positions = start.frame.get("positions", molecule.positions)
     for name, array in (("positions", positions), ("velocities", velocities)):
         if array is not None and np.shape(array) != molecule.positions.shape:
-            raise WrongStart(name, molecule.positions.shape, f"it has shape {np.shape(array)}")
+            raise wrong_start(name, molecule.positions.shape, f"it has shape {np.shape(array)}")
         if array is not None and not np.isfinite(array).all():
-            raise WrongStart(name, molecule.positions.shape, "it is not finite")
+            raise wrong_start(name, molecule.positions.shape, "it is not finite")
     if molecule.residues and not 1 / APART < (apart := _apart(positions) / _apart(molecule.positions)) < APART:
         problem = f"its atoms lie {apart:.2g} times as far from each other as those of the molecule: is it in nm?"
-        raise WrongStart("positions", molecule.positions.shape, problem)
+        raise wrong_start("positions", molecule.positions.shape, problem)
     return positions, velocities
 
 
@@ -179,13 +179,13 @@ def _apart(positions: np.ndarray) -> float:
 def _along(start: Start, features: Features | None) -> Coordinate | None:
     """Along what a segment is biased, if it is.
 
-    Raises: OutOfRange: there are no features.
+    Raises: BadValue: there are no features.
     """
     if start.bias is None:
         return None
     if features is None:
-        raise OutOfRange(
-            "features", "None", "what the score was computed of, for this start has a bias: md.run(features=)"
+        raise BadValue(
+            "features", "None", "give what the score was computed of, for this start has a bias: md.run(features=)"
         )
     return coordinate(features, start.model)
 
@@ -214,12 +214,12 @@ def _segment(
 def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:
     """Integrate, and read where that led.
 
-    Raises: SimulationUnstable: it led nowhere; time_ps and seed are in it.
+    Raises: SimulationUnstable: it led nowhere; time and seed are in it.
     """
     try:
         simulation.step(steps)
     except openmm.OpenMMException as blown_up:  # OpenMM's own check finds a NaN position first
-        raise SimulationUnstable(time_ps, seed, str(blown_up)) from blown_up
+        raise SimulationUnstable(f"{time_ps:g} ps", seed, str(blown_up)) from blown_up
     state = simulation.read()
     raise_if_wrong(simulation, state, time_ps, seed)
     return state

@@ -9,7 +9,6 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
-from steersman.apps.errors import IncompleteStructure, UnusableSystem
 from steersman.apps.molecular_dynamics import atom_file
 from steersman.apps.molecular_dynamics.amino_acids import (
     BRIDGED,
@@ -23,6 +22,7 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.peptide import with_hydrogens
 from steersman.apps.molecular_dynamics.periodic import box_nm
 from steersman.apps.molecular_dynamics.relaxation import relaxed
+from steersman.system.errors import BadInput
 
 WARM_PS = 1.0
 VARIANTS = {"CYM": "CYX"}  # what Modeller.addHydrogens calls a cysteine without its hydrogen, charged or bonded
@@ -34,7 +34,7 @@ SOLVENT = frozenset(
     "HOH H2O WAT TIP TIP3 TP3 SOL T4P SPC DOD NA NA+ SOD CL CL- CLA K K+ POT".split()  # noqa: SIM905
 )
 BOX_NM = 2e-3  # of CRYST1, whose angles are rounded to 0.01 degrees
-REPLACE = "remove or replace it"
+COMPLETE = "complete the structure (e.g. with PDBFixer) and try again"
 ANGSTROM = "are its coordinates in nm? those of a PDB file are in angstrom"
 
 
@@ -49,7 +49,7 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
         path: of the file.
         temperature_K: to which it is warmed, for 1 ps.
     Raises:
-        IncompleteStructure: heavy atoms or residues are missing, or a residue is none of the 20 amino acids.
+        BadInput: heavy atoms or residues are missing, or a residue is none of the 20 amino acids.
         SimulationUnstable: atoms overlap.
     """
     atoms = atom_file.read(path)
@@ -65,7 +65,7 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
         topology, positions_nm = with_hydrogens(protein, [VARIANTS.get(state, state) or None for state in states])
         system = implicit_system(topology)
     except ValueError as no_template:
-        raise IncompleteStructure(str(path), "the structure", (), str(no_template)) from no_template
+        raise BadInput(f"{path}: the structure: {no_template}; {COMPLETE}") from no_template
     _name(topology, names)
     return relaxed(topology, positions_nm, system, temperature_K=temperature_K, warm_ps=WARM_PS)
 
@@ -83,9 +83,8 @@ def prepared_system(
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
-        UnusableSystem: no box where one is needed, another number of atoms, a barostat (frames hold no box), molecules
-            that are cut at the faces of the box, or OpenMM refuses it.
-        IncompleteStructure: atoms are missing.
+        BadInput: no box where one is needed, another number of atoms, a barostat (frames hold no box), molecules
+            that are cut at the faces of the box, missing atoms, or OpenMM refuses it.
     """
     pdb = atom_file.read(path)
     system = _own_system(str(path), pdb) if system_xml is None else _given_system(str(system_xml), pdb)
@@ -97,11 +96,11 @@ def prepared_system(
 def _own_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     box = pdb.topology.getUnitCellDimensions()
     if box is None or min(box) < 2 * CUTOFF:
-        raise UnusableSystem(path, f"needs a periodic box (CRYST1) of at least {2 * CUTOFF} a side; it has {box}")
+        raise BadInput(f"{path}: needs a periodic box (CRYST1) of at least {2 * CUTOFF} a side; it has {box}")
     try:
         return explicit_system(pdb.topology)
     except ValueError as no_template:
-        raise IncompleteStructure(path, "the structure", (), str(no_template)) from no_template
+        raise BadInput(f"{path}: the structure: {no_template}; {COMPLETE}") from no_template
 
 
 def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
@@ -109,16 +108,16 @@ def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     try:
         system = openmm.XmlSerializer.deserialize(text or Path(path).read_text())
     except (openmm.OpenMMException, ValueError) as damaged:
-        raise UnusableSystem(path, f"is no OpenMM System: {damaged}") from damaged
+        raise BadInput(f"{path}: is no OpenMM System: {damaged}") from damaged
     atoms = pdb.topology.getNumAtoms()
     if not isinstance(system, openmm.System):
-        raise UnusableSystem(path, f"is no OpenMM System, but a {type(system).__name__}")
+        raise BadInput(f"{path}: is no OpenMM System, but a {type(system).__name__}")
     if (particles := system.getNumParticles()) != atoms:
-        raise UnusableSystem(path, f"is a System of {particles} particles, and the structure has {atoms} atoms")
+        raise BadInput(f"{path}: is a System of {particles} particles, and the structure has {atoms} atoms")
     for force in system.getForces():
         if hasattr(force, "setRandomNumberSeed"):  # barostats and Andersen's thermostat: no part of a segment's seed
             what = f"has a barostat or a thermostat ({force.getName()}); equilibrate first and remove it"
-            raise UnusableSystem(path, what)
+            raise BadInput(f"{path}: {what}")
     if system.usesPeriodicBoundaryConditions():
         _set_box(system, pdb.topology)
     return system
@@ -144,7 +143,7 @@ def _check_whole(path: str, system: openmm.System, positions_nm: np.ndarray) -> 
     if len(cut := np.flatnonzero(np.rint(boxes).any(axis=1))):
         atoms = f"atoms {one[cut[0]] + 1} and {other[cut[0]] + 1}"
         problem = f"{len(cut):,} bonds cross the faces of the box, as that of {atoms}"
-        raise UnusableSystem(path, f"{problem}: make molecules whole, as `gmx trjconv -pbc mol` does")
+        raise BadInput(f"{path}: {problem}: make molecules whole, as `gmx trjconv -pbc mol` does")
 
 
 def _name(topology: app.Topology, names: Sequence[str]) -> None:
@@ -155,18 +154,17 @@ def _name(topology: app.Topology, names: Sequence[str]) -> None:
 
 def _check_residues(path: str, topology: app.Topology, names: Sequence[str]) -> None:
     if not names:
-        advice = "give a file of a protein"
-        raise IncompleteStructure(path, "the file", ("protein residues",), "has no", advice=advice)
+        raise BadInput(f"{path}: the file has no protein residues; give a file of a protein")
     bridged = {atom.residue.index for bond in topology.bonds() if {*_names(bond)} == {"SG"} for atom in bond}
     for (residue, last), name in zip(_with_last(topology), names, strict=True):
         where = _where(residue, name)
         if residue_and_state(name)[0] not in {*SIDE_CHAINS, *CAPS}:
-            raise IncompleteStructure(path, where, (), "is none of the 20 amino acids", advice=REPLACE)
+            raise BadInput(f"{path}: {where} is none of the 20 amino acids; remove or replace it")
         missing = missing_atoms(residue.name, {atom.name for atom in residue.atoms()}, last=last)
         if missing:
-            raise IncompleteStructure(path, where, tuple(missing))
+            raise BadInput(f"{path}: {where} misses the atoms {', '.join(missing)}; {COMPLETE}")
         if name in BRIDGED and residue.index not in bridged:
-            raise IncompleteStructure(path, where, (), "has no disulfide bond", advice="name it CYS, or CYM")
+            raise BadInput(f"{path}: {where} has no disulfide bond; name it CYS, or CYM")
 
 
 def _names(bond: Iterable[app.topology.Atom]) -> Iterator[str]:
@@ -178,10 +176,10 @@ def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) ->
         apart_nm = float(np.linalg.norm(positions_nm[one.index] - positions_nm[other.index]))
         if apart_nm > LONGEST_BOND_NM:
             bond = f"the bond {one.name}-{other.name} from {_where(one.residue)} to {_where(other.residue)}"
-            raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long")
+            raise BadInput(f"{path}: {bond} is {apart_nm:.2g} nm long; {COMPLETE}")
         if apart_nm < SHORTEST_BOND_NM:
             bond = f"the bond {one.name}-{other.name} of {_where(one.residue)}"
-            raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long", advice=ANGSTROM)
+            raise BadInput(f"{path}: {bond} is {apart_nm:.2g} nm long; {ANGSTROM}")
 
 
 def _where(residue: app.topology.Residue, name: str = "") -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steersman.apps.errors import UnknownCase
+from steersman.system.errors import UnknownName
 
 RADIUS, OMEGA, GRAVITY, DAY = 6.37122e6, 7.292e-5, 9.80616, 86400.0  # m, 1/s, m/s^2, s, as Williamson et al. (1992)
 JET_SOUTH, JET_NORTH, JET_SPEED = np.pi / 7, np.pi / 2 - np.pi / 7, 80.0
@@ -156,10 +155,10 @@ CASES: dict[str, Callable[..., Case]] = {
 def named(name: str) -> Callable[..., Case]:
     """The constructor of a case: (latitudes, longitudes, ...) -> Case.
 
-    Raises: UnknownCase: with the nearest that exists.
+    Raises: UnknownName: with the nearest that exists.
     """
     if name not in CASES:
-        raise UnknownCase(name, tuple(CASES), next(iter(difflib.get_close_matches(name, CASES, n=1)), ""))
+        raise UnknownName("case", name, CASES)
     return CASES[name]
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from scipy.fft import dctn, idctn
 
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 
 
 class CosineCodec:
     """Keeps the same `kept` of the rows x columns coefficients of every field, those of the slowest waves.
 
-    Raises: OutOfRange: fewer than one, or more than there are.
+    Raises: BadValue: fewer than one, or more than there are.
     Source: Ahmed, Natarajan and Rao (1974), Discrete cosine transform.
     """
 
     def __init__(self, rows: int, columns: int, kept: int) -> None:
         if not 1 <= kept <= rows * columns:
-            raise OutOfRange("kept", kept, f"1 to {rows * columns}, the numbers of a field of {rows} x {columns}")
+            raise BadValue("kept", kept, f"give 1 to {rows * columns}, the numbers of a field of {rows} x {columns}")
         self.shape, self.kept = (rows, columns), kept
         down, along = np.meshgrid(np.arange(rows) / rows, np.arange(columns) / columns, indexing="ij")
         slowest = np.argsort((down**2 + along**2).ravel(), kind="stable")[:kept]

@@ -36,7 +36,7 @@ def save(path: Path, frames: Iterable[Frame], *, channels: Sequence[str] = CHANN
         path: a new folder.
         channels: names of fields of a Frame; their names and units are attributes of the group.
         kept: so many numbers of each field are stored, as `coefficients` of a CosineCodec; None: the fields themselves.
-    Raises: OutOfRange: more than the numbers of a field, or none.
+    Raises: BadValue: more than the numbers of a field, or none.
     """
     units = [VARIABLES[name].units for name in channels]
     attributes = {"Conventions": "CF-1.11", "channels": list(channels), "channel_units": units}

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
+from steersman.apps.errors import SimulationUnstable, wrong_start
 from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water.derivatives import Derivatives
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
 from steersman.models.device import best
-from steersman.models.errors import UnknownChoice
 from steersman.models.sphere.harmonics import SphericalHarmonics, fewest_rows
 from steersman.stages.start import Start
 from steersman.store import Variable
+from steersman.system.errors import BadValue, UnknownName
 
 STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
 # Step x truncation: what is taken by default, and beyond which nothing is stable. In between the smallest waves may
@@ -117,12 +117,12 @@ def run(
         rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
         device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
     Raises:
-        UnknownCase, UnknownChoice, OutOfRange, WrongStart, UnknownName (the frame has no `state`): raised before the
-            first step.
-        FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
+        BadInput, UnknownName (a case or device, or the frame has no `state`): raised before the first step.
+        SimulationUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been
+            given.
     """
     if not 0 <= perturbation_m < math.inf:
-        raise OutOfRange("perturbation_m", perturbation_m, "0 or more")
+        raise BadValue("perturbation_m", perturbation_m, "give 0 or more")
     _check(days, report_hours, diffusion_hours, case, parameters)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     rng = np.random.default_rng(seed)
@@ -135,14 +135,14 @@ def run(
     else:
         state = model.spectral(beginning)
     if cause := _trouble(model, model.shown(state)):
-        raise WrongStart("state", tuple(torch.view_as_real(state).shape), cause)
+        raise wrong_start("state", tuple(torch.view_as_real(state).shape), cause)
     steps = round(report_hours * 3600 / model.step_s)
     for report in range(1, round(days * 24 / report_hours) + 1):
         for _ in range(steps):
             state = model.step(state)
         shown, time_days = model.shown(state), report * report_hours / 24
         if cause := _trouble(model, shown):
-            raise FlowUnstable(time_days, seed, cause)
+            raise SimulationUnstable(f"day {time_days:g}", seed, cause)
         fields = {name: field.to(torch.float32).cpu().numpy() for name, field in shown.items() if name != "depth"}
         yield Frame(time_days, state=torch.view_as_real(state).cpu().numpy(), **fields)
 
@@ -150,16 +150,16 @@ def run(
 def _check(
     days: float, report_hours: float, diffusion_hours: float | None, case: str, parameters: np.ndarray | None
 ) -> None:
-    """Raise OutOfRange for what no run can have."""
+    """Raise BadValue for what no run can have."""
     for name, hours in (("report_hours", report_hours), ("diffusion_hours", diffusion_hours)):
         if hours is not None and not 0 < hours < math.inf:
-            raise OutOfRange(name, hours, "above 0")
+            raise BadValue(name, hours, "give more than 0")
     reports = days * 24 / report_hours
     if not 0.5 < reports < math.inf or abs(reports - round(reports)) > 1e-6 * reports:
-        raise OutOfRange("days", days, f"a multiple of report_hours, which is {report_hours / 24:g} days")
+        raise BadValue("days", days, f"give a multiple of report_hours, which is {report_hours / 24:g} days")
     if parameters is not None and (case != "jet" or np.shape(parameters) != (8,) or not np.isfinite(parameters).all()):
         finite = int(np.isfinite(parameters).sum())
-        raise OutOfRange("the number of finite parameters", finite, "8 of 8, and none in cases other than 'jet'")
+        raise BadValue("the number of finite parameters", finite, "give 8 of 8, and none in cases other than 'jet'")
 
 
 @functools.lru_cache(maxsize=2)
@@ -176,9 +176,9 @@ def _solver(
 ) -> tuple[ShallowWater | Transport, Case]:
     """Kept warm between the segments of a process."""
     if truncation not in range(5, 342):
-        raise OutOfRange("truncation", truncation, "5 to 341, a whole number")
+        raise BadValue("truncation", truncation, "give 5 to 341, a whole number")
     if device.split(":")[0] not in (here := ("cpu", best().type)):
-        raise UnknownChoice("device", device, tuple(dict.fromkeys(here)))
+        raise UnknownName("device", device, tuple(dict.fromkeys(here)))
     torch.set_num_threads(1)
     sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype, device=device)
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
@@ -189,7 +189,9 @@ def _solver(
     largest = min(LARGEST / truncation, largest_step(truncation, speed))
     wanted = min(default_step(truncation), largest) if step_s is None else step_s
     if not 0 < wanted <= largest:
-        raise OutOfRange("step_s", wanted, f"above 0 and at most {int(largest)} s at T{truncation}: longer is unstable")
+        raise BadValue(
+            "step_s", wanted, f"give more than 0 and at most {int(largest)} s at T{truncation}: longer is unstable"
+        )
     step = report_hours * 3600 / math.ceil(report_hours * 3600 / wanted)
     if beginning.wind is not None:
         return Transport(sphere, beginning, step_s=step), beginning
@@ -214,7 +216,7 @@ def largest_step(truncation: int, speed: float) -> float:
 def _stored(model: ShallowWater | Transport, values: np.ndarray) -> torch.Tensor:
     expected = (*model.sphere.degree.shape, model.columns, 2)
     if np.shape(values) != expected:
-        raise WrongStart("state", expected, f"it has shape {np.shape(values)}: another truncation, or another tracer")
+        raise wrong_start("state", expected, f"it has shape {np.shape(values)}: another truncation, or another tracer")
     return torch.view_as_complex(
         torch.as_tensor(np.array(values), dtype=model.sphere.dtype, device=model.sphere.device)
     )

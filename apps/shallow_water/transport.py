@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water.cases import RADIUS, Case
 from steersman.apps.shallow_water.derivatives import Derivatives
 from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.system.errors import BadValue
 
 
 class Transport:
@@ -19,7 +19,7 @@ class Transport:
     Args:
         case: gives wind and tracer.
         step_s: seconds of one step.
-    Raises: OutOfRange: see `bump`.
+    Raises: BadValue: see `bump`.
     """
 
     columns = 2
@@ -66,8 +66,8 @@ class Transport:
         return {name: field[0] for name, field in found.items()}
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
-        """There is no height to be perturbed. Raises: OutOfRange."""
-        raise OutOfRange("perturbation_m", spread_m, "0 where the wind is prescribed")
+        """There is no height to be perturbed. Raises: BadValue."""
+        raise BadValue("perturbation_m", spread_m, "give 0 where the wind is prescribed")
 
     def _wind(self, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         assert self._case.wind is not None

@@ -49,7 +49,7 @@ class Conditions:
 
         Its numbers are speed and latitude of the northern jet, of the southern jet, days of the source, days.
 
-        Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+        Raises: BadValue: another number of parameters, or one outside 0 to 1.
         """
         ranges = (SPEED, LATITUDE, SPEED, LATITUDE, SOURCE_DAYS, DAYS)
         a, b, c, d, source, days = scaled(checked(point, DIMENSIONS), ranges)

@@ -17,8 +17,8 @@ from steersman.apps.shallow_water.cases import DAY, GRAVITY, MEAN_DEPTH
 from steersman.apps.shallow_water.solver import latitudes, longitudes
 from steersman.apps.storms import rule
 from steersman.apps.storms.flow import STEP_S, Conditions, MoistFlow
-from steersman.models.errors import UnknownChoice
 from steersman.store import Variable
+from steersman.system.errors import UnknownName
 
 SEEN = 21  # truncation of an observation
 ERRORS = 8e-6, 3e-6, GRAVITY * 20.0, GRAVITY * MEAN_DEPTH * 1.0  # 1/s, 1/s, of 20 m, of 1 g/kg
@@ -47,7 +47,7 @@ def run(point: Sequence[float] | np.ndarray, seed: int) -> dict[str, np.ndarray]
         seed: of the heights that set the jets rolling, and of the errors.
     Returns: `observed` (7, 64, 128) float32 in the order of CHANNELS, SI units and g/kg; `mask` (64, 128) uint8, places
         in rule.CLASSES; `ruled`, the same by the rule on what was observed; `point`.
-    Raises: OutOfRange: see `Conditions.of`.
+    Raises: BadValue: see `Conditions.of`.
     """
     conditions = Conditions.of(point)
     flow = MoistFlow(conditions)
@@ -88,10 +88,10 @@ def seen(observed_nCHW: np.ndarray, choice: str = "all") -> np.ndarray:
 
     Args:
         choice: "all" channels, or "indirect": without height, vorticity and flux, of which the rule is made.
-    Raises: UnknownChoice: neither of them.
+    Raises: UnknownName: neither of them.
     """
     if choice not in CHOICES:
-        raise UnknownChoice("channels", choice, tuple(CHOICES))
+        raise UnknownName("channels", choice, CHOICES)
     places = [list(CHANNELS).index(name) for name in CHOICES[choice]]
     offset, scale = np.array([CHANNELS[name] for name in CHOICES[choice]], np.float32).T[..., None, None]
     return np.asarray((observed_nCHW[:, places] - offset) / scale, np.float32)

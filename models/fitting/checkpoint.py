@@ -23,11 +23,12 @@ import torch
 from torch import Tensor
 
 from steersman.models import device
-from steersman.models.errors import RanksFailed, UnreadableModel
+from steersman.models.errors import RanksFailed
 from steersman.models.model import Model
 from steersman.models.ranks.exchange import exchanging
 from steersman.models.ranks.single import Single
 from steersman.models.steps.stepper import Stepper
+from steersman.system.errors import DamagedFile
 
 ModelT = TypeVar("ModelT", bound=Model)
 SPARING = 10.0  # times as long as the last one took, until the next of those that nobody asked for
@@ -76,7 +77,7 @@ class Checkpoints:
     Args:
         folder: of all ranks the same; made when missing. None: the next of `kept_in`, or nothing is written or found.
         settings: what must be the same when a training goes on; plain JSON values.
-    Raises: UnreadableModel: those in the folder are of another training.
+    Raises: DamagedFile: those in the folder are of another training.
     """
 
     def __init__(self, folder: str | Path | None, settings: Mapping[str, Any]) -> None:
@@ -90,7 +91,7 @@ class Checkpoints:
         if self._found is not None:
             saved = Model.load(self._found / "model", trusted=True)
             if not model.fits(saved):
-                raise UnreadableModel(str(self._found), "the checkpoint of another network; use another folder")
+                raise DamagedFile(f"{self._found}: the checkpoint of another network; use another folder")
             model.load_state_dict(saved.state_dict())
             model.history, model.stream = saved.history, saved.stream
 
@@ -107,7 +108,7 @@ class Checkpoints:
         about = _plain(_read(self._found, ranks, ["about"])["about"])
         if about["settings"] != self._settings:
             reason = f"the checkpoint of a training with {about['settings']}, not {self._settings}; use another folder"
-            raise UnreadableModel(str(self._found), reason)
+            raise DamagedFile(f"{self._found}: {reason}")
         before = ranks.rank % about["ranks"]
         state = _read(self._found, ranks, [f"rank{before}/", "shared/"])
         own = {key.removeprefix(f"rank{before}/").removeprefix("shared/"): value for key, value in state.items()}

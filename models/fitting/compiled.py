@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnknownChoice
+from steersman.system.errors import UnknownName
 
 CHOICES = ("no", "yes", "graphs")
 
@@ -23,11 +23,11 @@ def compiled(loss: Loss, word: str, device: torch.device) -> Loss:
 
     Args:
         word: "no", "yes", or on a CUDA device "graphs".
-    Raises: UnknownChoice: another word, or graphs elsewhere.
+    Raises: UnknownName: another word, or graphs elsewhere.
     """
     choices = CHOICES if device.type == "cuda" else CHOICES[:2]
     if word not in choices:
-        raise UnknownChoice(f"compiled on {device.type}", word, choices)
+        raise UnknownName(f"compiled on {device.type}", word, choices)
     if word == "no":
         return loss
     inner = torch.compile(loss, dynamic=False, mode="reduce-overhead" if word == "graphs" else None)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from steersman.models import device
-from steersman.models.errors import TrainingDiverged, UnknownChoice, UnusableData, at_least
+from steersman.models.errors import TrainingDiverged, at_least
 from steersman.models.fitting import compiled as compiling
 from steersman.models.fitting import memory
 from steersman.models.fitting.checkpoint import Checkpoints
@@ -28,6 +28,7 @@ from steersman.models.ranks import strategy as strategies
 from steersman.models.ranks.begin import begin
 from steersman.models.ranks.single import Single
 from steersman.models.steps.stepper import Stepper
+from steersman.system.errors import BadValue, UnknownName
 
 ModelT = TypeVar("ModelT", bound=Model)
 LOOKED_AT = 64  # rows by which ranks compare their data
@@ -95,13 +96,12 @@ def fit(
         where they went, see `Profile`; its card says in which `precision` was computed, and of a reservoir how many
         samples, and `different` ones, were `drawn` so far.
     Raises:
-        UnusableData: there is none, or a reservoir is of other data.
-        TooSmall: no epochs, an empty batch, a rate below 0.
-        UnknownChoice: of optimizer, precision, compiled or strategy.
+        BadValue: there is none, a reservoir is of other data, no epochs, an empty batch, a rate below 0.
+        UnknownName: of optimizer, precision, compiled or strategy.
         TrainingDiverged: the loss is no longer finite.
         OutOfMemory: a batch does not fit.
-        UnreadableModel: the checkpoint is of another training.
-        TooManyRanks, RanksDiffer, RankLost: see there.
+        DamagedFile: the checkpoint is of another training.
+        TooManyRanks, EngineError, RankLost: see there.
     """
     if isinstance(data, np.ndarray):
         data = torch.from_numpy(data)
@@ -109,9 +109,11 @@ def fit(
         data = (data,)
     first = data[0] if isinstance(data, tuple) else data
     if (samples := len(first)) == 0:
-        raise UnusableData(tuple(first.shape), "there is nothing to train on")
+        raise BadValue("shape", tuple(first.shape), "there is nothing to train on")
     if isinstance(data, tuple) and any(len(each) != samples for each in data):
-        raise UnusableData(tuple(first.shape), f"others have {[len(each) for each in data]} samples, not {samples}")
+        raise BadValue(
+            "shape", tuple(first.shape), f"others have {[len(each) for each in data]} samples, not {samples}"
+        )
     at_least(1, epochs=epochs, batch=batch)
     at_least(0, lr=lr)
     compiled_loss = compiling.compiled(loss, compiled, model.device)
@@ -127,7 +129,7 @@ def fit(
     draws = Draws(reservoir, samples, seed, optimizer, model.stream) if reservoir else None
     way = strategies.chosen(strategy)
     if draws is not None and way.name not in SHARED_BY:
-        raise UnknownChoice("strategy with a reservoir", way.name, SHARED_BY)
+        raise UnknownName("strategy with a reservoir", way.name, SHARED_BY)
     with closing(begin(model, samples, most, seed, way)) as ranks:
         if ranks.size > 1:
             ranks.agree("sample of the data", _some_rows(data))
@@ -177,10 +179,10 @@ def evaluate(model: ModelT, data: Tensor, loss: Loss, *, batch: int = 4096) -> R
     """Measure the loss without training, e.g. on frames that were held out.
 
     Returns: the mean of each term over the data; the same every time, when the model draws no noise in eval mode.
-    Raises: UnusableData: there is none.
+    Raises: BadValue: there is none.
     """
     if len(data) == 0:
-        raise UnusableData(tuple(data.shape), "there is nothing to measure on")
+        raise BadValue("shape", tuple(data.shape), "there is nothing to measure on")
     total = Total()
     model.eval()
     for part in torch.split(data, batch):

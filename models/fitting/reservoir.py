@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.ranks.single import Single
 from steersman.models.steps.stepper import Stepper
+from steersman.system.errors import BadValue
 
 SHARED_BY = "single", "ddp"  # strategies in which all ranks draw together, and each has the optimizer whole
 
@@ -27,7 +28,7 @@ class Reservoir:
         ids: (n,) int64, one for each sample, by which later fits know it again; of frames `frames.ids`.
         uses: how often a sample is drawn at most, over all fits that go on from one another, >= 1.
         steps: of an epoch, >= 1; fewer when less is left.
-    Raises: UnusableData: an id comes twice. TooSmall: no uses, or no steps.
+    Raises: BadValue: an id comes twice, no uses, or no steps.
     Source: after the buffer of Meyer et al. (2023), Training deep surrogate models with large scale online learning,
         arXiv 2306.16133; the bound is ours.
     """
@@ -39,7 +40,7 @@ class Reservoir:
     def __post_init__(self) -> None:
         at_least(1, uses=self.uses, steps=self.steps)
         if len(np.unique(self.ids)) != len(self.ids):
-            raise UnusableData(self.ids.shape, "each sample of a reservoir has an id of its own")
+            raise BadValue("shape", self.ids.shape, "each sample of a reservoir has an id of its own")
 
 
 class Draws:
@@ -55,14 +56,14 @@ class Draws:
     Attributes:
         used: (n,) int64, how often each sample was drawn.
         drawn, different: draws so far, and samples among them, also of those that are no longer there.
-    Raises: UnusableData: not as many ids as samples.
+    Raises: BadValue: not as many ids as samples.
     """
 
     def __init__(
         self, reservoir: Reservoir, samples: int, seed: int, optimizer: str, state: Mapping[str, Tensor]
     ) -> None:
         if len(reservoir.ids) != samples:
-            raise UnusableData((samples,), f"its reservoir has {len(reservoir.ids)} ids, and needs one a sample")
+            raise BadValue("shape", (samples,), f"its reservoir has {len(reservoir.ids)} ids, and needs one a sample")
         self._reservoir, self._seed, self._moments = reservoir, seed, f"moments/{optimizer}/"
         self._before = dict(state)
         self.used, self.drawn, self.different = np.zeros(samples, np.int64), 0, 0

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import device
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.dense import Layers, dense, relative, through
 from steersman.models.networks.scale import of_alike, spread
 from steersman.models.networks.tica import rows
+from steersman.system.errors import BadValue
 
 WEIGHT = 1e-2  # of the divergence from a normal distribution
 
@@ -64,11 +65,11 @@ class Autoencoder(Model):
 
         Args:
             init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
-        Raises: UnusableData: none, or values that are not finite, or that never change.
+        Raises: BadValue: none, or values that are not finite, or that never change.
         """
         x = rows(data)
         if len(x) == 0 or not (size := float(spread(x).mean())):
-            raise UnusableData(np.shape(data), "the values never change")
+            raise BadValue("shape", np.shape(data), "the values never change")
         with seeded(seed):
             model = cls(x.shape[1], latent, hidden)
         model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
@@ -88,7 +89,7 @@ class Autoencoder(Model):
         """Coordinates of data (n, ...), and how well they rebuild it.
 
         Returns: (n, Z) float64, and each row's mean squared error, (n,) float64.
-        Raises: UnusableData: rows of another size, or values that are not finite.
+        Raises: BadValue: rows of another size, or values that are not finite.
         """
         x = rows(data, self.config["size"])
         z = through(self.dense_layers(), x)

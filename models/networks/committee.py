@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steersman.models.errors import UnknownChoice, UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record
 from steersman.models.fitting.reservoir import Reservoir
 from steersman.models.fitting.schedule import CONSTANT, Schedule
@@ -23,6 +23,7 @@ from steersman.models.networks.deeplab import DeepLab, weighted_loss
 from steersman.models.networks.members import Members, fitted
 from steersman.models.networks.resnet import ResNet50
 from steersman.models.networks.tiramisu import Tiramisu
+from steersman.system.errors import BadValue, UnknownName
 
 MOMENTUM = 0.3  # of what norms remember; torch's 0.1 is far behind after the few steps that little data give
 
@@ -37,7 +38,7 @@ class Committee(Members):
         network: of a member. For classes of images: "small", a residual network of 0.14 million parameters for images
             of some 100 pixels across, or "resnet50", of 23.6 million. For classes of pixels: "deeplab" or "tiramisu".
         width: of every layer of these two, over that of the papers.
-    Raises: TooSmall: one of these numbers is too small. UnknownChoice: another network.
+    Raises: BadValue: one of these numbers is too small. UnknownName: another network.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Committee(Members):
             "tiramisu": functools.partial(Tiramisu, width=width),
         }
         if network not in kinds:
-            raise UnknownChoice("network", network, tuple(kinds))
+            raise UnknownName("network", network, kinds)
         config = {"channels": channels, "classes": classes, "members": members, "network": network, "width": width}
         super().__init__((kinds[network](channels, classes) for _ in range(members)), **config)
         for module in self.modules():
@@ -96,14 +97,14 @@ class Committee(Members):
         Returns: a new committee in eval mode. Its `history` has per epoch `loss`, the cross-entropy of a member in
             nats, and `wrong`, the share of images or pixels that a member names wrongly while it learns; its card says
             under "warm_start" whether `init` was used, and the `weights`.
-        Raises: UnusableData: no images, NaN, or labels that do not fit. TrainingDiverged: the loss is not finite.
+        Raises: BadValue: no images, NaN, or labels that do not fit. TrainingDiverged: the loss is not finite.
         """
         if images.ndim != 4:
-            raise UnusableData(images.shape, "images are (n, channels, rows, columns)")
+            raise BadValue("shape", images.shape, "images are (n, channels, rows, columns)")
         if labels.ndim > 1 and labels.shape[1:] != images.shape[2:]:
-            raise UnusableData(labels.shape, f"labels of pixels are (n, {images.shape[2]}, {images.shape[3]})")
+            raise BadValue("shape", labels.shape, f"labels of pixels are (n, {images.shape[2]}, {images.shape[3]})")
         if not ((labels >= 0) & (labels < classes) & (labels == np.floor(labels))).all():
-            raise UnusableData(labels.shape, f"labels are whole numbers, 0 to {classes - 1}")
+            raise BadValue("shape", labels.shape, f"labels are whole numbers, 0 to {classes - 1}")
         even = [1.0] * classes
         return fitted(
             lambda: cls(images.shape[1], classes, members, network, width)._weighing(weights or even), images,

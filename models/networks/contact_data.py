@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnusableData, real
+from steersman.models.errors import real
+from steersman.system.errors import BadValue
 
 
 def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
@@ -16,24 +17,26 @@ def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
         contacts: (n, R, R) bool, uint8 or float in 0..1.
         size: the R that is wanted; None takes any.
     Returns: (n, R, R) uint8, or float32 when they were float.
-    Raises: UnusableData: no maps, maps that are not square or not of this size, or values outside 0..1.
+    Raises: BadValue: no maps, maps that are not square or not of this size, or values outside 0..1.
     """
     maps = np.ascontiguousarray(real(contacts))
     _check_shape(maps.shape, size)
     if maps.dtype == np.bool_:
         return _shared(maps.view(np.uint8))
     if not (maps.min() >= 0 and maps.max() <= 1):  # a NaN is neither
-        raise UnusableData(maps.shape, "maps, as of contacts, hold numbers from 0 to 1; found NaN or something outside")
+        raise BadValue(
+            "shape", maps.shape, "maps, as of contacts, hold numbers from 0 to 1; found NaN or something outside"
+        )
     return _shared(maps.astype(np.float32 if maps.dtype.kind == "f" else np.uint8, copy=False))
 
 
 def _check_shape(shape: tuple[int, ...], size: int | None) -> None:
     if len(shape) != 3 or shape[1] != shape[2]:
-        raise UnusableData(shape, "maps, as of contacts, are square: (frames, R, R)")
+        raise BadValue("shape", shape, "maps, as of contacts, are square: (frames, R, R)")
     if 0 in shape:
-        raise UnusableData(shape, "there are no maps")
+        raise BadValue("shape", shape, "there are no maps")
     if size is not None and shape[1] != size:
-        raise UnusableData(shape, f"the model was built for maps of {size}x{size}")
+        raise BadValue("shape", shape, f"the model was built for maps of {size}x{size}")
 
 
 def _shared(maps: np.ndarray) -> Tensor:

@@ -27,8 +27,8 @@ class CosmoFlow(Model):
         targets: T.
         width: of the first convolution; each further one has twice as many. Fewer than 32 are for CPUs.
         dropout: share of the dense layers' numbers that a training step leaves out.
-    Raises: TooSmall: a size below 32, or fewer than one channel, target or number of a layer. UnusableData: the size is
-        no multiple of 32.
+    Raises: BadValue: a size below 32, or fewer than one channel, target or number of a layer, or the size is no
+        multiple of 32.
     Source: Mathuriya et al. (2018), CosmoFlow, arXiv 1808.04728; as in MLPerf HPC.
     """
 

@@ -41,7 +41,7 @@ class CVAE(Model):
         hidden: width of the dense layer.
         strides: of the three convolutions; maps are padded to a multiple of their product.
         beta: weight of the KL term.
-    Raises: TooSmall: one of these numbers is below 1.
+    Raises: BadValue: one of these numbers is below 1.
     Source: Bhowmik et al. (2018), Deep clustering of protein folding simulations; Lee et al. (2019), DeepDriveMD,
         arXiv 1909.07817; DeepEx's size is `CVAE.deepex()`.
     """
@@ -108,7 +108,7 @@ class CVAE(Model):
         Returns: a new network in eval mode. Its `history` has per epoch, in nats per map, `loss` = `reconstruction` +
             beta `kl`, and `seconds`; its card says under "warm_start" whether `init` was used.
         Raises:
-            UnusableData: no maps, NaN, or no square maps.
+            BadValue: no maps, NaN, or no square maps.
             TrainingDiverged: the loss is no longer finite.
         """
         data = checked_maps(contacts) if isinstance(contacts, np.ndarray) else contacts
@@ -142,7 +142,7 @@ class CVAE(Model):
             batch: maps at a time.
         Returns: z (n, Z) float32, the mean of each map's latent distribution; error (n,) float32, the mean binary
             cross-entropy per pixel, in nats, of the map rebuilt from z: large for what the network has never seen.
-        Raises: UnusableData: no maps, NaN, or maps of another size.
+        Raises: BadValue: no maps, NaN, or maps of another size.
         """
         packed = checked_maps(contacts, self.size)
         parts = [self._encode(part.to(self.device)) for part in torch.split(packed, batch)]
@@ -152,7 +152,7 @@ class CVAE(Model):
     def evaluate(self, contacts: np.ndarray, batch: int = 4096) -> Record:
         """Measure loss, reconstruction and kl, nats per map, on maps that were held out; no noise is drawn.
 
-        Raises: UnusableData: no maps, NaN, or maps of another size.
+        Raises: BadValue: no maps, NaN, or maps of another size.
         """
         return evaluate(self, checked_maps(contacts, self.size), elbo, batch=batch)
 
@@ -160,7 +160,7 @@ class CVAE(Model):
         """Measure how far the maps lie apart in each latent dimension.
 
         Returns: (Z,) float32, standard deviation; a dimension near 0 (below 0.1) has collapsed and says nothing.
-        Raises: UnusableData: no maps, NaN, or maps of another size.
+        Raises: BadValue: no maps, NaN, or maps of another size.
         """
         return np.asarray(self.encode(contacts)[0].std(axis=0))
 

@@ -73,7 +73,7 @@ class DeepTICA(Model):
             pairs, weights: as of `TICA.fit`.
             init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
         Returns: its card holds the `autocorrelation` of each coordinate at the lag.
-        Raises: UnusableData: no pairs, values that are not finite, or that never change.
+        Raises: BadValue: no pairs, values that are not finite, or that never change.
         """
         x = rows(data)
         before, after, weight = lagged(x, pairs, weights)
@@ -105,7 +105,7 @@ class DeepTICA(Model):
         return dense(self.mean, self.scale, self.inner, self.outer)
 
     def encode(self, data: np.ndarray) -> np.ndarray:
-        """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: UnusableData: rows of another size, or NaN."""
+        """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: BadValue: rows of another size, or NaN."""
         return through(self.dense_layers(), rows(data, self.config["size"]))
 
 

@@ -24,7 +24,7 @@ class DeepLab(Model):
         channels: C of the images.
         classes: K.
         width: of every layer, over that of the paper; a quarter suits a CPU.
-    Raises: TooSmall: fewer than one channel or class, or a width below 1/64.
+    Raises: BadValue: fewer than one channel or class, or a width below 1/64.
     Source: Chen et al. (2018), arXiv 1802.02611; the decoder to full resolution is that of Kurth et al. (2018),
         Exascale deep learning for climate analytics, arXiv 1810.01993.
     """

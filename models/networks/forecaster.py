@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnfitLaw, UnusableData, at_least, real
+from steersman.models.errors import at_least, real
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.scale import of_alike, spread
 from steersman.models.sphere.fields import analysed, sphere_of, synthesized
+from steersman.system.errors import BadValue
 
 FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
 
@@ -36,8 +37,8 @@ class Forecaster(Model):
             not grow: that of a flow which nothing drives. A step that would gain some is scaled back. Empty: no such
             law.
     Raises:
-        UnfitGrid: so few latitudes do not hold the band limit.
-        UnfitLaw: kept channels that are not there, or another number of weights than of channels.
+        BadValue: so few latitudes do not hold the band limit; kept
+            channels that are not there, or another number of weights than of channels.
     """
 
     mean: Tensor
@@ -52,9 +53,9 @@ class Forecaster(Model):
         energy: Sequence[float] = (), **config: Any,
     ) -> None:  # fmt: skip
         if not set(kept) <= set(range(channels)):
-            raise UnfitLaw("kept", tuple(kept), f"of the channels 0 to {channels - 1}")
+            raise BadValue("kept", tuple(kept), f"give some of the channels 0 to {channels - 1}")
         if len(energy) not in (0, channels):
-            raise UnfitLaw("energy", tuple(energy), f"one weight for each of {channels} channels, or empty")
+            raise BadValue("energy", tuple(energy), f"give one weight for each of {channels} channels, or empty")
         laws = {"kept": list(kept), "band_limit": band_limit, "energy": list(energy)}
         super().__init__(channels=channels, latitudes=latitudes, **laws, **config)
         for name in ("mean", "spread", "increment"):
@@ -155,8 +156,8 @@ class Forecaster(Model):
                 spread of the data about the same.
             report: called with each epoch's record and the network as it is then.
             network: what the constructor takes beside channels and latitudes.
-        Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite;
-            TooSmall: nothing is unrolled.
+        Raises: BadValue: too few times, a grid that the network does not take, or values that are not finite;
+            or nothing is unrolled.
         """
         at_least(1, unrolled=unrolled)
         x = np.asarray(real(runs), dtype=np.float32)
@@ -184,7 +185,7 @@ class Forecaster(Model):
 
     @classmethod
     def check(cls, runs: np.ndarray, unrolled: int) -> None:
-        """Raise UnusableData unless these are frames of runs on a grid that the network takes."""
+        """Raise BadValue unless these are frames of runs on a grid that the network takes."""
         fits = (
             runs.ndim == 5
             and runs.shape[1] > unrolled
@@ -193,7 +194,7 @@ class Forecaster(Model):
         )
         if not fits or not len(runs) or not np.isfinite(runs).all():
             needed = f"frames (runs, times >= {unrolled + 1}, channels, 8k, 16k) of finite numbers are needed"
-            raise UnusableData(tuple(runs.shape), needed)
+            raise BadValue("shape", tuple(runs.shape), needed)
 
 
 def _or_1(spreads: Tensor) -> Tensor:

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record
 from steersman.models.networks.committee import MOMENTUM, Block
 from steersman.models.networks.members import Members, fitted
+from steersman.system.errors import BadValue
 
 
 class ImageRegressors(Members):
@@ -27,14 +28,14 @@ class ImageRegressors(Members):
         channels: C.
         members: M; one alone has nobody to disagree with.
         width: channels of the first convolution of a member.
-    Raises: TooSmall: one of these numbers is too small. UnusableData: the size is no multiple of 8.
+    Raises: BadValue: one of these numbers is too small, or the size no multiple of 8.
     """
 
     def __init__(self, size: int, channels: int, members: int = 3, width: int = 24) -> None:
         at_least(1, channels=channels, members=members, width=width)
         at_least(8, size=size)
         if size % 8:
-            raise UnusableData((size, size), "targets have 8, 16, 24, ... pixels along an edge")
+            raise BadValue("shape", (size, size), "targets have 8, 16, 24, ... pixels along an edge")
         config = {"size": size, "channels": channels, "members": members, "width": width}
         super().__init__((network(size, channels, width) for _ in range(members)), **config)
         for module in self.modules():
@@ -72,12 +73,12 @@ class ImageRegressors(Members):
             report: called with each epoch's record.
         Returns: a new committee in eval mode. Its `history` has per epoch `loss`, the mean absolute error of a member;
             its card says under "warm_start" whether `init` was used.
-        Raises: UnusableData: no images, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
+        Raises: BadValue: no images, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
         """
         if images.ndim != 4:
-            raise UnusableData(images.shape, "images are (n, channels, rows, columns)")
+            raise BadValue("shape", images.shape, "images are (n, channels, rows, columns)")
         if targets.ndim != 3 or targets.shape[1] != targets.shape[2]:
-            raise UnusableData(targets.shape, "targets are (n, size, size)")
+            raise BadValue("shape", targets.shape, "targets are (n, size, size)")
         at_least(2, images=len(images), batch=batch)  # of a single one a batch normalization has no spread
         return fitted(
             lambda: cls(targets.shape[1], images.shape[1], members, width), images, targets.reshape(len(targets), -1),

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import device
-from steersman.models.errors import UnusableData, real
+from steersman.models.errors import real
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
+from steersman.system.errors import BadValue
 
 BATCH = 16  # samples that are predicted at once
 
@@ -73,13 +74,13 @@ def fitted(
         seed: of the first weights and the shuffling.
         settings: of `steersman.models.fitting.fit.fit`.
     Returns: it, in eval mode; its card says under "warm_start" whether `init` was used.
-    Raises: UnusableData: no samples, NaN, or not as many targets.
+    Raises: BadValue: no samples, NaN, or not as many targets.
     """
     if len(samples) != len(targets) or not len(samples):
-        raise UnusableData(samples.shape, f"there is one sample, at least, for each of {len(targets)} targets")
+        raise BadValue("shape", samples.shape, f"there is one sample, at least, for each of {len(targets)} targets")
     real(samples), real(targets)
     if not (np.isfinite(samples).all() and np.isfinite(targets).all()):
-        raise UnusableData(samples.shape, "samples and targets are finite numbers")
+        raise BadValue("shape", samples.shape, "samples and targets are finite numbers")
     with seeded(seed):
         model = build()
     model.warm_start(init)

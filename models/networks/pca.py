@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 import torch
 
-from steersman.models.errors import UnusableData, at_least, real
+from steersman.models.errors import at_least, real
 from steersman.models.model import Model
+from steersman.system.errors import BadValue
 
 ROWS = 4096  # in float64 at a time
 
@@ -30,11 +31,11 @@ class PCA(Model):
     def fit(cls, data: np.ndarray, *, latent: int = 2) -> Self:
         """Fit to data (n, ...), each row flattened; `latent` is at most the rows, and the numbers in one.
 
-        Raises: UnusableData: fewer than two rows, or values that are not finite; TooSmall: no latent dimension.
+        Raises: BadValue: fewer than two rows, or values that are not finite, or no latent dimension.
         """
         x = _rows(data)
         if len(x) < 2:
-            raise UnusableData(np.shape(data), "principal components need at least two rows")
+            raise BadValue("shape", np.shape(data), "principal components need at least two rows")
         model = cls(x.shape[1], min(latent, *x.shape))
         mean = x.mean(axis=0, dtype=np.float64)
         _, _, directions = np.linalg.svd(_centred(x, mean), full_matrices=False)
@@ -57,11 +58,11 @@ class PCA(Model):
         """Project data (n, ...).
 
         Returns: (n, latent) float32, and each row's mean squared error, (n,) float64.
-        Raises: UnusableData: rows of another size, or values that are not finite.
+        Raises: BadValue: rows of another size, or values that are not finite.
         """
         x = _rows(data)
         if x.shape[1] != len(self.mean):
-            raise UnusableData(np.shape(data), f"the model was built for rows of {len(self.mean)} numbers")
+            raise BadValue("shape", np.shape(data), f"the model was built for rows of {len(self.mean)} numbers")
         x = _centred(x, self.mean.numpy())
         z = x @ self.components.numpy().T
         missed = x - z @ self.components.numpy()
@@ -73,7 +74,7 @@ def _rows(data: np.ndarray) -> np.ndarray:
     shape = np.shape(data)
     x = np.asarray(real(data)).reshape(shape[0], prod(shape[1:]))
     if not np.isfinite(x).all():
-        raise UnusableData(shape, "principal components need finite numbers")
+        raise BadValue("shape", shape, "principal components need finite numbers")
     return x
 
 

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record
 from steersman.models.networks.cosmoflow import CosmoFlow
 from steersman.models.networks.members import Members, fitted
+from steersman.system.errors import BadValue
 
 
 class Regressors(Members):
@@ -28,7 +29,7 @@ class Regressors(Members):
         targets: T.
         members: M; one alone has nobody to disagree with.
         width: of a member, see `CosmoFlow`; the paper's is 32.
-    Raises: TooSmall: one of these numbers is below 1, or the size below 32.
+    Raises: BadValue: one of these numbers is below 1, or the size below 32.
     """
 
     layout = torch.channels_last_3d
@@ -69,12 +70,12 @@ class Regressors(Members):
             report: called with each epoch's record.
         Returns: a new committee in eval mode. Its `history` has per epoch `loss`, the mean square error of a member,
             and `error`, its mean absolute error; its card says under "warm_start" whether `init` was used.
-        Raises: UnusableData: no cubes, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
+        Raises: BadValue: no cubes, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
         """
         if cubes.ndim != 5 or len(set(cubes.shape[2:])) > 1:
-            raise UnusableData(cubes.shape, "cubes are (n, channels, size, size, size)")
+            raise BadValue("shape", cubes.shape, "cubes are (n, channels, size, size, size)")
         if targets.ndim != 2 or np.abs(targets).max(initial=0) > 1:
-            raise UnusableData(targets.shape, "targets are (n, targets), from -1 to 1")
+            raise BadValue("shape", targets.shape, "targets are (n, targets), from -1 to 1")
         return fitted(
             lambda: cls(cubes.shape[2], cubes.shape[1], targets.shape[1], members, width), cubes, targets, init=init,
             seed=seed, epochs=epochs, batch=batch, lr=lr, report=report, **settings,

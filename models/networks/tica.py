@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 import torch
 
-from steersman.models.errors import UnusableData, at_least, real
+from steersman.models.errors import at_least, real
 from steersman.models.model import Model
+from steersman.system.errors import BadValue
 
 NOTHING = 1e-9  # of the largest variance: a coordinate that says what another one says
 SMALLEST = 1e-2  # directions of less variance than this share of the largest are noise, and left out
@@ -41,7 +42,7 @@ class TICA(Model):
             weights: (n,) float, of frames whose simulation was biased; None: all count alike.
         Returns: its card holds the `autocorrelation` of each component at the lag, and under `left_out` how many
             directions were taken for noise: those of less than 1 % of the largest variance.
-        Raises: UnusableData: no pairs, values that are not finite, or that never change.
+        Raises: BadValue: no pairs, values that are not finite, or that never change.
         """
         x = rows(data)
         before, after, weight = lagged(x, pairs, weights)
@@ -60,34 +61,34 @@ class TICA(Model):
         return [(components, -components @ self.mean.numpy())]
 
     def encode(self, data: np.ndarray) -> np.ndarray:
-        """Project data (n, ...). Returns: (n, latent) float64. Raises: UnusableData: rows of another size, or NaN."""
+        """Project data (n, ...). Returns: (n, latent) float64. Raises: BadValue: rows of another size, or NaN."""
         return np.asarray((rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T)
 
 
 def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
     """Flatten (n, ...) to (n, numbers) float64.
 
-    Raises: UnusableData: rows of another size, or values that are complex, or not finite.
+    Raises: BadValue: rows of another size, or values that are complex, or not finite.
     """
     shape = np.shape(data)
     x = np.asarray(real(data), np.float64).reshape(shape[0], prod(shape[1:]))
     if size is not None and x.shape[1] != size:
-        raise UnusableData(shape, f"the model was built for rows of {size} numbers")
+        raise BadValue("shape", shape, f"the model was built for rows of {size} numbers")
     if not np.isfinite(x).all():
-        raise UnusableData(shape, "the values are to be finite")
+        raise BadValue("shape", shape, "the values are to be finite")
     return x
 
 
 def lagged(x: np.ndarray, pairs: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows that are one lag apart, (m, F) each, and the weight of each pair, (m,), which sum to 1.
 
-    Raises: UnusableData: there are none, or all are the same.
+    Raises: BadValue: there are none, or all are the same.
     """
     if not len(pairs):
-        raise UnusableData(x.shape, "no two frames of a segment are one lag apart: take a shorter lag")
+        raise BadValue("shape", x.shape, "no two frames of a segment are one lag apart: take a shorter lag")
     first, second = np.asarray(pairs).T
     if not np.ptp(x[first], axis=0).any():
-        raise UnusableData(x.shape, "the values never change")
+        raise BadValue("shape", x.shape, "the values never change")
     weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[first]
     return x[first], x[second], weight / weight.sum()
 
@@ -108,7 +109,7 @@ def slowness(z: np.ndarray, pairs: np.ndarray) -> float:
 
     Args:
         pairs: (m, 2) int, rows that are one lag apart, see `Window.lagged`.
-    Raises: UnusableData: no pairs, values that are not finite, or that never change.
+    Raises: BadValue: no pairs, values that are not finite, or that never change.
     Source: McGibbon and Pande (2015), Variational cross-validation of slow dynamical modes in molecular kinetics.
     """
     _, now, later = covariances(*lagged(rows(z), pairs, None))

@@ -23,7 +23,7 @@ class Tiramisu(Model):
         channels: C of the images.
         classes: K.
         width: of every layer, over that of the paper; a quarter suits a CPU.
-    Raises: TooSmall: fewer than one channel or class, or a width below 5/32.
+    Raises: BadValue: fewer than one channel or class, or a width below 5/32.
     Source: Jegou et al. (2017), arXiv 1611.09326; blocks, growth and 5x5 filters are those of Kurth et al. (2018),
         Exascale deep learning for climate analytics, arXiv 1810.01993.
     """

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models.errors import UnusableData, at_least, real
+from steersman.models.errors import at_least, real
 from steersman.models.fitting.fit import Record
 from steersman.models.networks.members import Members, fitted
 from steersman.models.networks.scale import spread
+from steersman.system.errors import BadValue
 
 
 class Vectors(Members):
@@ -27,7 +28,7 @@ class Vectors(Members):
         targets: T.
         members: M; one alone has nobody to disagree with.
         width: of both hidden layers; 0: members are planes, which go on straight beyond what they have learned.
-    Raises: TooSmall: the width is below 0, or another of these numbers below 1.
+    Raises: BadValue: the width is below 0, or another of these numbers below 1.
     """
 
     layout = torch.contiguous_format
@@ -74,10 +75,12 @@ class Vectors(Members):
             report: called with each epoch's record.
         Returns: a new committee in eval mode. Its `history` has per epoch `loss`, the mean square error of a member
             over the variance of the targets; its card says under "warm_start" whether `init` was used.
-        Raises: UnusableData: no vectors, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
+        Raises: BadValue: no vectors, NaN, or targets that do not fit. TrainingDiverged: the loss is not finite.
         """
         if vectors.ndim != 2 or targets.ndim != 2:
-            raise UnusableData(vectors.shape, f"vectors are (n, numbers), and targets, {targets.shape}, (n, targets)")
+            raise BadValue(
+                "shape", vectors.shape, f"vectors are (n, numbers), and targets, {targets.shape}, (n, targets)"
+            )
         sizes = vectors.shape[1], targets.shape[1], members, width
         new = cls(*sizes)
         scales = init if init is not None and init.fits(new) else new._scaled(vectors, targets)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from steersman.models.errors import ModelError, RankLost
+from steersman.models.errors import RankLost
+from steersman.system.errors import EngineError
 
 
 @contextmanager
@@ -13,7 +14,7 @@ def exchanging(rank: int, size: int) -> Iterator[None]:
     """Raise RankLost in place of torch's error of a call that needs the other ranks."""
     try:
         yield
-    except ModelError:
+    except EngineError:
         raise
     except RuntimeError as error:
         raise RankLost(rank, size, str(error).strip().splitlines()[0]) from error

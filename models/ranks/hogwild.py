@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from steersman.models.errors import UnknownChoice
 from steersman.models.model import Model
 from steersman.models.ranks.block import averaged, one_block
 from steersman.models.ranks.exchange import exchanging
 from steersman.models.ranks.shared import OwnSteps
 from steersman.models.ranks.strategy import Strategy
 from steersman.system import node
+from steersman.system.errors import UnknownName
 
 SHARED_MEMORY = Path("/dev/shm")  # where there is none, a file of the temporary directory, which is slower
 
@@ -26,15 +26,15 @@ class Hogwild(OwnSteps):
 
     Moments of the optimizer are each rank's own. Ranks wait for each other at the end of an epoch only.
     Raises:
-        RanksDiffer: ranks of different machines.
-        UnknownChoice: on a GPU.
+        EngineError: ranks of different machines.
+        UnknownName: on a GPU.
     Source: Niu et al. (2011), HOGWILD!, arXiv 1106.5730.
     """
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
         if model.device.type != "cpu":
-            raise UnknownChoice(f"strategy on {model.device.type}", "hogwild", ("ddp", "zero", "local_sgd"))
+            raise UnknownName(f"strategy on {model.device.type}", "hogwild", ("ddp", "zero", "local_sgd"))
         self.agree("machine (hogwild shares memory)", node.name().encode())
         if self.size > 1:
             self._share()

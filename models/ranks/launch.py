@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
 from steersman.models import device
-from steersman.models.errors import RankLost, RanksDiffer, RanksFailed, TooManyRanks
+from steersman.models.errors import RankLost, RanksFailed, TooManyRanks, ranks_differ
 from steersman.models.model import Model
 from steersman.models.ranks import node
 from steersman.models.ranks.exchange import exchanging
@@ -92,7 +92,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     Raises:
         RankLost: not all ranks arrived within timeout_s; each waits that long itself. Also with the error of another
             rank as its reason, where that gave one.
-        RanksDiffer: they run different versions of torch or steersman.
+        EngineError: they run different versions of torch or steersman.
     """
     limit = timedelta(seconds=timeout_s)
     device.take(where.local_rank)
@@ -114,7 +114,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
                 if store.add("joined", 1) == where.size:
                     store.set("all joined", "")
                 if store.get("version/0").decode() != _versions():
-                    raise RanksDiffer(where.rank, f"version ({_versions()})")
+                    raise ranks_differ(where.rank, f"version ({_versions()})")
                 store.wait(["all joined"])  # else one that has little to do may leave while another still connects
             yield
     finally:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from steersman.models.errors import RanksDiffer, TooManyRanks
+from steersman.models.errors import TooManyRanks, ranks_differ
 from steersman.models.model import Model
 from steersman.models.ranks.block import averaged, gradient_block, one_block
 from steersman.models.ranks.exchange import exchanging
@@ -27,7 +27,7 @@ class Shared(Single):
         block: 1-d; every parameter and floating-point buffer is a view of it.
     Raises:
         TooManyRanks: one of several ranks would have no full batch.
-        RanksDiffer: of another network, number of samples, batch or strategy.
+        EngineError: of another network, number of samples, batch or strategy.
     """
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
@@ -60,7 +60,7 @@ class Shared(Single):
             dist.all_gather(all_digests, digest)
         for rank, other in enumerate(all_digests):
             if not torch.equal(other, all_digests[0]):
-                raise RanksDiffer(rank, what)
+                raise ranks_differ(rank, what)
 
 
 class WithGradients(Shared):

@@ -84,7 +84,7 @@ class Single:
         """See that all ranks ended with the same weights."""
 
     def agree(self, what: str, data: bytes) -> None:
-        """Raises RanksDiffer: the bytes of a rank are not those of rank 0."""
+        """Raises EngineError: the bytes of a rank are not those of rank 0."""
 
     def keeper(self, stepper: Stepper) -> Stepper | None:
         """Give the one whose optimizer remembers anything here."""

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from steersman.models.errors import UnknownChoice
+from steersman.system.errors import UnknownName
 
 
 class Kind(NamedTuple):
@@ -57,7 +57,7 @@ class Strategy:
     def parse(cls, word: str) -> Strategy:
         """Read a name, or a name and its number: "ddp", "local_sgd(syncs_per_epoch=4)" or "local_sgd(4)".
 
-        Raises: UnknownChoice: anything else.
+        Raises: UnknownName: anything else.
         """
         found = re.fullmatch(r"(\w+)(?:\((?:(\w+)=)?(\d+)\))?", word)
         if found is not None and found[1] in KINDS:
@@ -66,7 +66,7 @@ class Strategy:
                 return cls(found[1], kind.default)
             if int(found[3]) in kind.allowed and found[2] in (None, kind.number):
                 return cls(found[1], int(found[3]))
-        raise UnknownChoice("strategy", word, STRATEGIES)
+        raise UnknownName("strategy", word, STRATEGIES)
 
 
 # A campaign's train function calls fit() without naming a strategy: @wf.train(strategy=...) does, around the call.

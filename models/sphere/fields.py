@@ -15,7 +15,7 @@ from steersman.models.sphere.harmonics import SphericalHarmonics
 
 @functools.lru_cache(maxsize=16)
 def sphere_of(truncation: int, rows: int | None, device: torch.device) -> SphericalHarmonics:
-    """The transform of a truncation on a grid, made once. Raises: UnfitGrid."""
+    """The transform of a truncation on a grid, made once. Raises: BadValue."""
     return SphericalHarmonics(truncation, rows=rows, dtype=torch.float32, device=str(device))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from steersman.models.errors import UnfitGrid
+from steersman.system.errors import BadValue
 
 # Zonal wavenumbers are multiplied in blocks, so that the triangle's empty half is mostly left out; each has so many
 # pairs of degrees fewer than the one before, and a multiple of it but for the first: the size matrix products like.
@@ -45,7 +45,7 @@ class SphericalHarmonics:
         degree: l of every coefficient (m, l - m); order: m, as a column.
         inside: 1 where l is at most the truncation, else 0.
         blocks: the tables of Legendre functions.
-    Raises: UnfitGrid: rows that are odd, or too few.
+    Raises: BadValue: rows that are odd, or too few.
     Source: Durran (2010), Numerical Methods for Fluid Dynamics, section 6.4.
     """
 
@@ -56,7 +56,11 @@ class SphericalHarmonics:
         fewest = fewest_rows(truncation)
         self.rows = fewest if rows is None else rows
         if self.rows < fewest or self.rows % 2:
-            raise UnfitGrid(self.rows, fewest, truncation)
+            raise BadValue(
+                "rows",
+                self.rows,
+                f"T{truncation} takes an even number, at least {fewest}; or give a smaller truncation",
+            )
         self.columns = 2 * self.rows
         self.orders = truncation + 1
         self.degrees = truncation + 2 + truncation % 2

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from steersman.models.errors import UnknownChoice
+from steersman.system.errors import UnknownName
 
 MOMENTUM = 0.9
 TRUST = 1e-3  # the length of a step over the length of the weights it changes: You et al.'s
@@ -90,8 +90,8 @@ OPTIMIZERS: dict[str, Callable[[Iterable[Parameter], float], Optimizer]] = {
 def optimizer(name: str, params: Iterable[Parameter], lr: float) -> Optimizer:
     """Build "adam", "sgd" (momentum 0.9), "lars" or "larc".
 
-    Raises: UnknownChoice: another name.
+    Raises: UnknownName: another name.
     """
     if name not in OPTIMIZERS:
-        raise UnknownChoice("optimizer", name, tuple(OPTIMIZERS))
+        raise UnknownName("optimizer", name, OPTIMIZERS)
     return OPTIMIZERS[name](params, lr)

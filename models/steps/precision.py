@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from steersman.models.errors import UnknownChoice
+from steersman.system.errors import UnknownName
 
 TYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -24,12 +24,12 @@ class Precision:
 
     Attributes:
         used: the word for what is really computed here.
-    Raises: UnknownChoice: another word.
+    Raises: UnknownName: another word.
     """
 
     def __init__(self, word: str, device: torch.device) -> None:
         if word not in TYPES:
-            raise UnknownChoice("precision", word, tuple(TYPES))
+            raise UnknownName("precision", word, TYPES)
         self._device, self._type = device.type, TYPES[word]
         self.used = "fp32" if word == "tf32" and device.type == "cpu" else word
         self._scaler = torch.amp.GradScaler(device.type, enabled=word == "fp16")

@@ -11,11 +11,10 @@ from steersman.analysis.comparison.arms import OWN, PLAIN, RANDOM, Arm, arms, bu
 from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.comparison.files import keep_results, write_once
 from steersman.analysis.comparison.metric import HeldOutMetric, parse
-from steersman.analysis.errors import CampaignFailed
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.steering import Steering
-from steersman.system.errors import BadInput, BadValue
+from steersman.system.errors import BadInput, BadValue, EngineError
 
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
 
@@ -131,9 +130,9 @@ def test_a_campaign_that_ends_without_its_end_has_failed(
     monkeypatch.setattr(campaigns, "started", begin)
     monkeypatch.setattr(campaigns, "LOOK_S", 0.01)
     jobs = [Job(str(tmp_path / f"{seed}"), "x", seed, (), None, {"workers": 1, "rounds": True}) for seed in range(5)]
-    with pytest.raises(CampaignFailed) as failed:
+    with pytest.raises(EngineError) as failed:
         run_all(jobs, beside=2)
-    assert failed.value.run == jobs[1].run
+    assert failed.value.values["run"] == jobs[1].run
     assert len(began) == 2
     assert all(each.poll() is not None for each in began)
 

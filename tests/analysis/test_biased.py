@@ -19,7 +19,7 @@ import steersman
 from steersman.analysis import biased
 from steersman.cli.__main__ import main
 from steersman.dashboard import free_energy, style
-from steersman.data.errors import BadExpression, DamagedPart
+from steersman.data.errors import DamagedPart
 from steersman.data.history import History
 from steersman.data.reweighing import lineages
 from steersman.data.segment_table import SegmentTable
@@ -35,7 +35,7 @@ from steersman.steering import Opes, Scores
 from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import weights
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
-from steersman.system.errors import BadRequest, DamagedFile
+from steersman.system.errors import BadInput, DamagedFile
 from steersman.worker import tasks
 from tests.steering.test_reweighting import GRID, U, drawn
 
@@ -243,9 +243,9 @@ def test_states_and_quantities_are_columns_variables_expressions_and_arrays(run:
     assert along["free_energy"].min() == 0
     assert unbiased.free_energy("z", "other", bins=8)["free_energy"].unstack().shape == (8, 8)
     for wrong in ("z >", "nope < 1", "segment", np.zeros(3)):
-        with pytest.raises(BadExpression):
+        with pytest.raises(BadInput):
             unbiased.average(wrong)
-    with pytest.raises(BadExpression):
+    with pytest.raises(BadInput):
         unbiased.difference("z", "z < 0")
 
 
@@ -321,7 +321,7 @@ def test_a_run_without_a_bias_has_no_weights(directory: RunDirectory, tmp_path: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "weight" not in opened.scores
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         opened.unbiased  # noqa: B018
 
 

@@ -18,7 +18,6 @@ from steersman.analysis.comparison.files import write_variant
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.tables import table, write
 from steersman.analysis.comparison.verdicts import ONE_RUN, Runs, collect, rows
-from steersman.analysis.errors import CampaignFailed, UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
@@ -31,7 +30,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.steering import LocalOutlierFactor, Steering
-from steersman.system.errors import BadInput, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, EngineError, UnknownName
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -102,7 +101,7 @@ def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path, mo
 
 
 def test_a_campaign_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(CampaignFailed, match="no steps today"):
+    with pytest.raises(EngineError, match="no steps today"):
         run_all([toy(tmp_path, "def step(seed): raise ValueError('no steps today')")], beside=1)
 
 
@@ -209,9 +208,9 @@ def test_runs_whose_frames_are_not_equally_far_apart_are_refused(job: Job, monke
         return *all_but_steps, steps * next(factors)
 
     monkeypatch.setattr(trajectories, "_one", slower)
-    with pytest.raises(UnevenFrames) as told:
+    with pytest.raises(BadInput) as told:
         read([run, run], "z")
-    assert [told.value.shortest, told.value.longest] == pytest.approx([0.05, 0.1])
+    assert [told.value.values["shortest"], told.value.values["longest"]] == pytest.approx([0.05, 0.1])
 
 
 def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: Job) -> None:

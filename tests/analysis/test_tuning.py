@@ -29,7 +29,6 @@ from steersman.analysis.comparison.tuning import (
     results,
     tune,
 )
-from steersman.analysis.errors import FolderInUse
 from steersman.cli.__main__ import app
 from steersman.data.yardsticks import Curve
 from steersman.engine import campaign
@@ -41,7 +40,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Workflow
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, EngineError
 
 optuna = pytest.importorskip("optuna")
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -92,7 +91,7 @@ def test_a_folder_in_which_another_works_is_left_alone(words: list[str], tmp_pat
     (tmp_path / TRIALS).touch()
     with alone(tmp_path):
         done = CliRunner().invoke(app, [*words, str(WELLS), "--out", str(tmp_path)])
-        assert isinstance(done.exception, FolderInUse)
+        assert isinstance(done.exception, EngineError)
         assert done.exception.exit_status == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", TRIALS]
     with alone(tmp_path):

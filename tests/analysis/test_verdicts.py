@@ -20,12 +20,12 @@ from steersman.analysis.comparison.metric import HeldOutMetric
 from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
 from steersman.analysis.comparison.tables import table, write
 from steersman.analysis.comparison.verdicts import BLIND, CONTINUED, ONE_RUN, Runs, rows, with_levels
-from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
 from steersman.dashboard import style
 from steersman.data.yardsticks import Curve, amount
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
+from steersman.system.errors import EngineError
 
 SEEDS = 8
 SPENT = np.arange(1.0, 101)
@@ -121,9 +121,9 @@ def test_seeds_are_paired() -> None:
 def test_nothing_is_concluded_from_nothing() -> None:
     nothing = [np.full(100, np.nan)] * SEEDS
     error = {"error": HeldOutMetric("error", True, (0.1,))}
-    with pytest.raises(NothingMeasured) as told:
+    with pytest.raises(EngineError) as told:
         rows(runs(PLAIN, nothing), runs("A()", nothing), error)
-    assert (told.value.measure, told.value.seeds) == ("error", SEEDS)
+    assert (told.value.values["measure"], told.value.values["seeds"]) == ("error", SEEDS)
     some = [*falling(40)[:-1], nothing[0]]
     (row,) = rows(runs(PLAIN, falling(40)), runs("A()", some), error)
     assert row.verdict.startswith("unknown")

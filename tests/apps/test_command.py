@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.apps.command import command, lines, records
-from steersman.apps.errors import CommandFailed, CommandNotFound, OutOfRange, UnreadableTrajectory
+from steersman.apps.errors import CommandFailed
+from steersman.system.errors import BadInput, BadValue, EngineError
 
 PENDULUM = r"""
 #include <stdio.h>
@@ -128,7 +129,7 @@ def test_a_killed_executable_tells_its_signal(tmp_path: Path) -> None:
 
 def test_an_executable_that_is_not_there_is_told(tmp_path: Path) -> None:
     """Before anything ran."""
-    with pytest.raises(CommandNotFound, match="no-such-program could not be started"):
+    with pytest.raises(BadInput, match="no-such-program could not be started"):
         list(command(["no-such-program"], reader=angles(), cwd=tmp_path))
 
 
@@ -235,7 +236,7 @@ def test_frames_of_a_program_before_are_not_taken_for_those_of_the_next(reader: 
     for redirection in (">", ">>"):
         program = ["sh", "-c", f"sleep 0.05; printf 'abc\\ndef\\n' {redirection} out"]
         assert len(list(command(program, reader=reader(), cwd=tmp_path, poll_s=0.01))) == 2
-        with pytest.raises(UnreadableTrajectory):
+        with pytest.raises(EngineError):
             list(command(program, reader=reader(), cwd=tmp_path, poll_s=0.01))
         (tmp_path / "out").unlink()
     for _ in range(2):
@@ -255,7 +256,7 @@ def test_a_file_that_is_written_anew_after_it_was_read_is_refused(
         (folder / "new").write_bytes(after)
         (folder / "new").replace(folder / "out") if moved else (folder / "out").write_bytes(after)
         if seen and not after.startswith(whole):
-            with pytest.raises(UnreadableTrajectory):
+            with pytest.raises(EngineError):
                 list(read(folder))
         else:
             list(read(folder))
@@ -263,7 +264,7 @@ def test_a_file_that_is_written_anew_after_it_was_read_is_refused(
 
 @pytest.mark.parametrize("args", [[], "true", Path("/bin/true")])
 def test_what_is_no_list_of_words_is_refused(args: Any) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         next(command(args, reader=lines("out")))
 
 
@@ -272,7 +273,7 @@ def test_what_is_no_list_of_words_is_refused(args: Any) -> None:
     [
         (lines("stdout.txt"), 0, ["ab", "cd"], None),
         (lines("stdout.txt"), 1, ["ab"], CommandFailed),
-        (records("stdout.txt", "S3"), 0, [b"ab\n"], UnreadableTrajectory),
+        (records("stdout.txt", "S3"), 0, [b"ab\n"], EngineError),
         (records("stdout.txt", "S3"), 1, [b"ab\n"], CommandFailed),
     ],
 )

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from steersman.apps import lammps
-from steersman.apps.errors import UnreadableTrajectory
 from steersman.engine import people
 from steersman.journal import file as journal
 from steersman.journal.records import Start

@@ -8,8 +8,8 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.benchmarks import collectives
 from steersman.benchmarks.collectives import SIZES, alpha_beta, exchanged
-from steersman.models.errors import TooSmall
 from steersman.models.ranks.launch import Place, joined
+from steersman.system.errors import BadValue
 
 
 @settings(max_examples=20)
@@ -44,5 +44,5 @@ def test_every_operation_is_measured() -> None:
 
 
 def test_one_rank_is_refused() -> None:
-    with pytest.raises(TooSmall):
+    with pytest.raises(BadValue):
         collectives.main(["--ranks", "1"])

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.benchmarks import track
 from steersman.benchmarks.history import read
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadInput, UnknownName
 
 
 class Tracked:
@@ -77,8 +77,8 @@ def test_bad_input_is_refused(tracked: Tracked, tmp_path: Path) -> None:
         tracked("track")
     for content in ("[1]", "no JSON"):
         tracked.result.write_text(content)
-        with pytest.raises(BadRequest):
+        with pytest.raises(BadInput):
             tracked("kernels", "--from", str(tracked.result))
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         tracked("kernels", "--from", str(tmp_path / "none.json"))
     assert not tracked.history.exists()

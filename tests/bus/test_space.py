@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import redis
 
-from steersman.bus import ANY, BadTemplate, BusTimeout, LeaseExpired, NotPlain, TupleSpace
+from steersman.bus import ANY, BusTimeout, LeaseExpired, NotPlain, TupleSpace
+from steersman.system.errors import BadValue
 from tests.waiting import until
 
 from .conftest import Clock, later
@@ -58,7 +59,7 @@ def test_the_number_of_fields_must_match(space: TupleSpace) -> None:
 
 @pytest.mark.parametrize("field", [complex, {"a": 1}, object(), [{}]])
 def test_a_template_that_could_not_be_meant_is_refused(space: TupleSpace, field: object) -> None:
-    with pytest.raises(BadTemplate):
+    with pytest.raises(BadValue):
         space.take_nowait("x", field)
 
 

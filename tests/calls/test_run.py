@@ -22,11 +22,10 @@ from jupyter_core.utils import ensure_event_loop
 
 import steersman
 from steersman.calls import run as calls
-from steersman.calls.errors import OtherRun, RunFailed
+from steersman.calls.errors import RunFailed
 from steersman.calls.start import begin, expect_same
 from steersman.data.verify import verify
 from steersman.engine import campaign
-from steersman.engine.errors import OtherLoop
 from steersman.journal import file as journal
 from steersman.journal.file import Journal, rewrite
 from steersman.journal.lock import driven
@@ -38,7 +37,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.outline import outline
 from steersman.stages.workflow import Workflow
 from steersman.steering import Random, audits, budget
-from steersman.system.errors import BadRequest, BadValue
+from steersman.system.errors import BadInput, BadValue
 from tests.engine.conftest import await_record
 from tests.waiting import until
 
@@ -68,7 +67,7 @@ def test_the_names_are_shown_and_nothing_is_imported_for_it() -> None:
 def test_a_workflow_of_a_notebooks_cell_is_refused() -> None:
     made: dict[str, Workflow] = {}
     exec("wf = Workflow('mine', stop=budget(frames=1))", {"Workflow": Workflow, "budget": budget}, made)
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         made["wf"].run()
 
 
@@ -78,7 +77,7 @@ def test_a_file_that_starts_a_run_while_it_is_imported_is_refused(page: Path) ->
     with pytest.raises(BadWorkflow) as told:
         loading.load(page / "mine.py")
     assert told.value.line == len((page / "mine.py").read_text().splitlines())
-    assert told.value.problem.startswith(BadRequest.__name__)
+    assert told.value.problem.startswith(BadInput.__name__)
 
 
 def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> None:
@@ -93,7 +92,7 @@ def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> Non
             changed.stop = budget(frames=7)
         else:
             changed.metrics["far"] = len
-        with pytest.raises(BadRequest, match=part):
+        with pytest.raises(BadInput, match=part):
             loading.expect(file, workflow, outline(changed))
 
 
@@ -124,7 +123,7 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
     assert done.returncode == 0, done.stderr[-3000:]
     assert (page / "farthest.txt").exists()
     assert (run / "journal.jsonl").read_bytes() == before
-    with pytest.raises(OtherRun):
+    with pytest.raises(BadInput):
         steersman.run("my.py", **GIVEN | {"set": {"frames": 3_001}})
     assert (run / "journal.jsonl").read_bytes() == before
     only_the_same_run_is_gone_on_with(page, run)
@@ -135,17 +134,21 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     text = (page / "my.py").read_text()
     for what, value in {"seed": 2, "rounds": True}.items():
         plan = campaign.plan("my.py", **same | {what: value})
-        with pytest.raises(OtherRun) as told:
+        with pytest.raises(BadInput) as told:
             begin(plan, run_dir=run, go_on=True, seed=plan.seed)
-        assert [each.partition(" is ")[0] for each in told.value.differing] == [what]
+        assert [each.partition(" is ")[0] for each in told.value.values["differing"].split("; ")] == [what]
     other = campaign.plan("my.py", assignments={"frames": 2_999}, seed=2, rounds=True)
-    with pytest.raises(OtherRun) as told:
+    with pytest.raises(BadInput) as told:
         begin(other, run_dir=run, go_on=True, seed=2)
-    assert [each.partition(" is ")[0] for each in told.value.differing] == ["parameter frames", "rounds", "seed"]
+    assert [each.partition(" is ")[0] for each in told.value.values["differing"].split("; ")] == [
+        "parameter frames",
+        "rounds",
+        "seed",
+    ]
     (page / "my.py").write_text(text.replace("range(p.steps)", "range(p.steps + 1)"))
-    with pytest.raises(OtherLoop) as differ:
+    with pytest.raises(BadInput) as differ:
         begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
-    assert differ.value.differs == ("segment",)
+    assert differ.value.values["differs"] == "segment"
     for added, changed in (
         ("\n@wf.after\ndef found(params, run):\n    return 1\n", {"found"}),
         ("# a comment\n", set()),
@@ -186,7 +189,7 @@ def test_a_run_is_the_same_whatever_its_parameters_are(tmp_path: Path) -> None:
         expect_same(plan, directory, 1)
     for other in ({"x": 1.0}, {"e": ["a", "b"]}, {"e": ["a", "b", "d"]}):
         given = {"x": float("nan"), "e": ["a", "b", "c"]} | other
-        with pytest.raises(OtherRun):
+        with pytest.raises(BadInput):
             expect_same(campaign.plan(str(tmp_path / "p.py"), assignments=given, seed=1), directory, 1)
 
 
@@ -286,7 +289,7 @@ def test_a_run_that_is_followed_ends_and_ctrl_c_ends_the_run(page: Path) -> None
     caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     await_record(run, lambda state: state.running)
     assert steersman.run("mine.py", run_dir=run, wait=False, **given).state.outcome == "running"
-    with pytest.raises(OtherRun):
+    with pytest.raises(BadInput):
         steersman.run("mine.py", run_dir=run, wait=False, **given | {"seed": 2})
     caller.send_signal(signal.SIGINT)
     _, said = caller.communicate(timeout=200)

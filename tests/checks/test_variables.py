@@ -3,9 +3,9 @@
 import pytest
 
 from steersman import Out, budget
-from steersman.checks.errors import NoTime
 from steersman.checks.variables import in_words
 from steersman.stages.start import Start
+from steersman.system.errors import EngineError
 
 FRAMES, DAYS = budget(frames=100), budget(sim_days=3)
 
@@ -43,6 +43,6 @@ def test_what_is_described_and_never_stored_is_told() -> None:
 def test_a_stop_rule_that_counts_simulated_time_needs_frames_that_have_it() -> None:
     first, _, _ = two(time=False)
     assert in_words(first, Start(None), (), FRAMES, first.frame(0)) == ""
-    with pytest.raises(NoTime) as told:
+    with pytest.raises(EngineError) as told:
         in_words(first, Start(None), ("time",), FRAMES | DAYS, first.frame(0))
-    assert told.value.rule == str(FRAMES | DAYS)
+    assert told.value.values == {"rule": FRAMES | DAYS}

@@ -22,7 +22,7 @@ from steersman.journal.records import Began, End, Hired, Published, Record, Run,
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_finished_run_goes_on_unless_its_new_budget_is_spent(ended: Path) -> N
     journal.append(Published(walker=0, frames=500, segments=0), End(outcome="budget", reason="500 frames"))
     journal.sync()
     directory = run_directory.open_run(ended)
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         campaign.resume(directory, assignments=["frames=500"])
     made = campaign.resume(directory, assignments=["frames=501", "steps=7"])
     assert made.told is not None

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from steersman.cli.__main__ import UsageError, app
 from steersman.cli.verbs import VERBS, _imported
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 SLOW = ("numpy", "zarr", "torch", "parsl", "pydantic", "steersman.engine")
 
@@ -78,5 +78,5 @@ def test_an_option_of_one_value_is_not_given_twice(name: str) -> None:
 def test_a_key_is_not_given_twice(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, BadRequest), done.output
+    assert isinstance(done.exception, BadInput), done.output
     assert "more than once" in str(done.exception)

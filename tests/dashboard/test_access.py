@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.dashboard import beside, idle
-from steersman.dashboard.errors import PortTaken
 from steersman.dashboard.live import answers, server
 from steersman.dashboard.live.access import HEADER, Access
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput, BadValue
 from tests.dashboard.serving import FROM_THE_PAGE, TOKENS, serving
 from tests.waiting import until
 
@@ -101,7 +100,7 @@ def test_who_has_the_link_and_sends_it_from_the_page_acts(made: RunDirectory) ->
     def tell(directory: RunDirectory, words: list[str]) -> str:
         said.append(words)
         if words[0] == "stop":
-            raise BadRequest("segment w0.1 has ended")
+            raise BadInput("segment w0.1 has ended")
         return " ".join(words)
 
     with serving(made, tell=tell) as served:
@@ -213,7 +212,7 @@ def test_the_time_of_a_page_beside_a_run_counts_from_the_end_of_the_run() -> Non
 
 
 def test_a_port_that_another_process_has_is_named(made: RunDirectory) -> None:
-    with serving(made) as served, pytest.raises(PortTaken), serving(made, port=served.dashboard.port):
+    with serving(made) as served, pytest.raises(BadValue), serving(made, port=served.dashboard.port):
         pass
 
 

@@ -178,7 +178,7 @@ def test_a_workflow_s_own_figures_stand_in_its_report(
     assert re.search(r"[1-9][0-9]* scored frames <b>", page.text)
     assert "Later" not in page.text
     assert "This figure is missing: ZeroDivisionError: nothing" in page.text
-    assert "This figure is missing: BadFigure: it returned 7; a figure function returns" in page.text
+    assert "This figure is missing: BadInput: it returned 7; a figure function returns" in page.text
     assert all((finished.figures / f"{name}.svg").exists() for name in ("counted", "alone"))
     told = capsys.readouterr().err
     assert "'broken': ZeroDivisionError: nothing \\x1b[2J" in told

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steersman.data.frames import rows
-from steersman.store import FRAME, Frames, GroupWriter, ShapeMismatch
+from steersman.store import FRAME, BadVariable, Frames, GroupWriter
 
 
 def stored(path: Path, *values: Any) -> Frames:
@@ -29,5 +29,5 @@ def test_values_of_walkers_with_other_dtypes_are_read_as_they_were_stored(tmp_pa
 
 
 def test_frames_of_other_shapes_are_no_one_array(tmp_path: Path) -> None:
-    with pytest.raises(ShapeMismatch):
+    with pytest.raises(BadVariable):
         rows(stored(tmp_path, np.zeros(3), np.zeros(1)), "x", np.array([0, 1]), np.array([0, 0]))

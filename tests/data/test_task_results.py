@@ -13,10 +13,10 @@ from numpy._core.numeric import _frombuffer  # type: ignore[attr-defined]
 
 import steersman
 from steersman.data import task_results
-from steersman.data.errors import NotPlainResult
 from steersman.journal import records
 from steersman.journal.file import Journal
 from steersman.journal.run_directory import RunDirectory
+from steersman.system.errors import BadInput
 
 ADDRESS = b"A" * 8
 HOSTILE: list[tuple[Any, ...]] = [  # what a pickle calls, with what, and what state it gives to what that made
@@ -59,7 +59,7 @@ def test_bytes_of_a_result_are_no_addresses_of_objects(calls: Any, tmp_path: Pat
     Journal(directory.journal).append(
         records.Run(workflow="mine"), records.Called(call="a", task="odd"), records.Task(call="a", sha256=sha256)
     )
-    with pytest.raises(NotPlainResult):
+    with pytest.raises(BadInput):
         steersman.open_run(tmp_path).result("odd")
 
 

@@ -11,7 +11,6 @@ import pytest
 from msgspec import structs
 
 from steersman.calls.opened import open_run
-from steersman.data.errors import NoFrames
 from steersman.data.history import History
 from steersman.data.lineage import since_prepared
 from steersman.data.repair import cost, repair
@@ -28,6 +27,7 @@ from steersman.stages import loading
 from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.store.names import SegmentName
+from steersman.system.errors import BadInput
 from tests.engine.conftest import await_record, opened, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -270,7 +270,7 @@ def test_frames_whose_ancestors_were_set_aside_are_there_without_a_time(copy: Ru
     found = run.frame(f"{whole}:0")
     np.testing.assert_array_equal(found.position, stored.position[0])
     assert "time" not in found.coords
-    with pytest.raises(NoFrames):
+    with pytest.raises(BadInput):
         run.lineage(str(whole))
 
 

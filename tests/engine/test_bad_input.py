@@ -353,7 +353,7 @@ def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
         def go(p, start, out): out.append(x=1.0)
         """)
     run, state, summary = completed(path, cwd=tmp_path, code=5)
-    assert "IncompleteStructure" in summary["reason"]
+    assert "BadInput" in summary["reason"]
     assert "(see errors/prepare.txt)" in summary["reason"]
     assert "in build" in run.traceback("prepare").read_text()
     assert "half.pdb" in summary["reason"]

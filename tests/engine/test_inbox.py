@@ -22,7 +22,6 @@ from steersman.bus.tuples import dead_letters
 from steersman.engine import people
 from steersman.engine.driven import Driven
 from steersman.engine.driver import Driver
-from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import LONGEST, TELL, JobBegan, Words
 from steersman.engine.people import ANSWER
 from steersman.executors import site_files
@@ -47,7 +46,7 @@ from steersman.journal.records import (
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadInput, BadValue
 from steersman.worker.orders import EVENT, JOB
 
 STORY: list[Record] = [
@@ -244,7 +243,7 @@ def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(
     journal.rewrite(directory.journal, [Run(t=1.0), End(t=2.0, outcome="budget", reason="it is spent")])
     with Server.start(directory.bus) as server:
         psutil.Process(server.pid).kill()
-        with pytest.raises(NotRunning, match="it is spent"):
+        with pytest.raises(BadInput, match="it is spent"):
             people.tell(directory, ["pause"])
 
 

@@ -16,11 +16,11 @@ from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.run import Run
 from steersman.journal import lock
-from steersman.journal.errors import NoRoom, RunIsGone
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.system import node
+from steersman.system.errors import EngineError
 from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -102,9 +102,9 @@ def test_too_few_processes_are_told_before_anything_starts(
     monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
     directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
-    with pytest.raises(NoRoom) as refused:
+    with pytest.raises(EngineError) as refused:
         run.execute()
-    assert str(limit - 3) in refused.value.problem
+    assert str(limit - 3) in refused.value.values["problem"]
     assert not run.state.sessions
     assert lock.owner(directory.path) is None
 
@@ -118,7 +118,7 @@ def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(Run, "_work", refuse)
-    with pytest.raises(NoRoom):
+    with pytest.raises(EngineError):
         run.execute()
     _, state = opened(directory.path)
     assert state.end is not None
@@ -137,7 +137,7 @@ def test_a_run_that_is_moved_while_it_is_driven_ends_with_one_sentence(
         return work(self)
 
     monkeypatch.setattr(Run, "_work", moved)
-    with pytest.raises(RunIsGone):
+    with pytest.raises(EngineError):
         run.execute()
     assert opened(tmp_path / "elsewhere")[1].sessions
 

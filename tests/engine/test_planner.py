@@ -22,7 +22,6 @@ from parsl.executors import ThreadPoolExecutor
 from torch import nn
 
 from steersman.data import task_results
-from steersman.data.errors import NotDone
 from steersman.data.history import History
 from steersman.data.repair import repair
 from steersman.data.verify import verify
@@ -39,10 +38,9 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.task import key_of, pack, words_of
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadInput, DamagedFile, UnknownName
 from steersman.worker import tasks
 from steersman.worker.calls import Receipt, result
-from steersman.worker.errors import ResultChanged
 
 FILE = """
 from dataclasses import dataclass
@@ -215,7 +213,7 @@ def test_a_result_that_was_changed_is_found_is_not_loaded_and_is_made_again(plan
     file = plans.directory.task(key) / RESULT
     whole = file.read_bytes()
     file.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(ResultChanged):
+    with pytest.raises(DamagedFile):
         result(plans.directory, Receipt(key, plans.records(Task)[0].sha256))
     problems = verify(plans.directory)
     assert [each.where for each in problems if each.what == "task"] == [f"tasks/{key}/{RESULT}"]
@@ -313,11 +311,11 @@ def test_the_answer_of_a_task_is_that_of_the_call_that_was_asked_for_last(plans:
         assert plans.follow(good) is not None
         bad.__name__ = "asks"
         assert plans.follow(bad).outcome == "failed"
-        with pytest.raises(NotDone):
+        with pytest.raises(BadInput):
             answer("asks")
     assert answer("apply") == 1
     plans.follow(lambda: apply.later(len, 0))
-    with pytest.raises(NotDone, match="object of type 'int'"):
+    with pytest.raises(BadInput, match="object of type 'int'"):
         answer("apply")
 
 
@@ -414,5 +412,5 @@ def test_a_key_depends_on_content_alone() -> None:
 def test_an_argument_that_cannot_go_to_a_worker_is_refused() -> None:
     """A function of a module goes by its name."""
     assert pack((1, [len]))[0]
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         pack({"given": [lambda x: x]})

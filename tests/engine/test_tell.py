@@ -12,7 +12,7 @@ from steersman.data.why import tree
 from steersman.journal import file as journal
 from steersman.journal.records import FrameId, Start, Tell
 from steersman.journal.state import State
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 from tests.engine.conftest import HEAD, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     paused = await_record(run, lambda state: state.wishes.paused and not state.running)
     assert tell(run, "pin", "w0.0:3").returncode == 0
     assert opened(run)[1].next_start == paused.next_start, "nothing is chosen while it is paused"
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         open_run(run).tell("set", 400)  # type: ignore[arg-type]
     assert open_run(run).tell("set", {"steps": 400})
     assert tell(run, "continue").returncode == 0

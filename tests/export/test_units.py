@@ -16,11 +16,12 @@ from msgspec.structs import replace
 import steersman
 from steersman.apps import molecular_dynamics as md
 from steersman.data import export
-from steersman.data.errors import CannotExport, Unconverted
+from steersman.data.errors import Unconverted
 from steersman.data.export import _turned
 from steersman.journal import file
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import FRAME, DamagedGroup, GroupWriter, ShapeMismatch, Variable
+from steersman.store import FRAME, BadVariable, DamagedGroup, GroupWriter, Variable
+from steersman.system.errors import BadInput
 from tests.data.conftest import FRAMES, REPORT_PS
 from tests.export.test_export import read_back
 
@@ -96,7 +97,7 @@ def test_a_box_has_lengths_or_angles_too_or_vectors(
 )  # fmt: skip
 def test_a_box_that_no_format_knows_is_refused_by_its_name(box: np.ndarray, run: RunDirectory, tmp_path: Path) -> None:
     opened = with_box(run, np.stack([box] * 2 * FRAMES))
-    with pytest.raises(CannotExport, match=r"box: .*\(3,\)|box: vectors .*enclose nothing"):
+    with pytest.raises(BadInput, match=r"box: .*\(3,\)|box: vectors .*enclose nothing"):
         opened.export(tmp_path / "a.xtc", "w1.0")
     assert not list(tmp_path.glob("*a.xtc"))
 
@@ -147,7 +148,7 @@ def test_a_pdb_has_one_box(run: RunDirectory, tmp_path: Path) -> None:
     boxes[2] *= 1.01
     opened = with_box(run, boxes)
     opened.export(tmp_path / "same.pdb", opened.scores.query("walker == 1 and row < 2"))
-    with pytest.raises(CannotExport, match="frame 2"):
+    with pytest.raises(BadInput, match="frame 2"):
         opened.export(tmp_path / "other.pdb", "w1.0")
 
 
@@ -164,7 +165,7 @@ def test_a_time_that_a_dcd_cannot_hold_is_refused(run: RunDirectory, tmp_path: P
     opened = steersman.open_run(run.path)
     chosen = opened.scores.query("segment == 'w1.0'").copy()
     chosen["time"] = 1e9 + 0.2 * np.arange(len(chosen))
-    with pytest.raises(CannotExport):
+    with pytest.raises(BadInput):
         opened.export(tmp_path / "a.dcd", chosen)
 
 
@@ -182,7 +183,7 @@ def test_times_are_as_far_apart_as_in_the_run_or_it_is_told(
         warnings.simplefilter("always", Unconverted)
         try:
             opened.export(tmp_path / f"a.{suffix}", chosen)
-        except CannotExport:
+        except BadInput:
             said.append(None)  # type: ignore[arg-type]
     right = not said and np.allclose(np.diff(read_back(run.topology, tmp_path / f"a.{suffix}")[1]), apart, rtol=0.01)
     assert right or said
@@ -202,7 +203,7 @@ def test_positions_are_where_they_were_or_refused(
     opened = with_frames(run, {"positions": positions})
     try:
         opened.export(tmp_path / f"a.{suffix}", "w1.0")
-    except CannotExport:
+    except BadInput:
         assert (far_nm > 99 and suffix in ("xtc", "pdb")) or far_nm > 1e37
     else:
         written = read_back(run.topology, tmp_path / f"a.{suffix}")[0]
@@ -239,7 +240,7 @@ def test_frames_of_different_molecules_are_not_put_into_one_file(run: RunDirecto
     writer.extend(FRAME, frames)
     writer.close()
     opened = steersman.open_run(run.path)
-    with pytest.raises(ShapeMismatch):
+    with pytest.raises(BadVariable):
         opened.export(tmp_path / "a.xtc", opened.scores)
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from steersman.models.errors import ModelError, UnusableData
 from steersman.models.fitting.fit import Record, fit
 from steersman.models.fitting.schedule import Schedule
 from steersman.models.ranks import launch as ranks
 from steersman.models.ranks.launch import Place, joined
 from steersman.models.ranks.strategy import used
+from steersman.system.errors import BadValue, EngineError
 from tests.models.mean_model import SAMPLES, Small, fresh, rows, squared, train
 
 TIMEOUT_S = 60.0
@@ -81,7 +81,7 @@ class Damaged:
 
     def read(self, numbers: Tensor) -> Tensor:
         if self._rank == 1 and 89 in numbers:
-            raise UnusableData((4096, 9), "found NaN")
+            raise BadValue("shape", (4096, 9), "found NaN")
         return rows()[numbers]
 
 
@@ -121,7 +121,7 @@ def met(rank: int, name: str, port: int) -> str:
     try:
         with joined(Place(rank, 2, rank, "127.0.0.1", port, False), TIMEOUT_S), used(strategy):
             act(rank)
-    except (ModelError, KeyError) as error:
+    except (EngineError, KeyError) as error:
         return f"{type(error).__name__}: {error}"
     return "nothing"
 

@@ -16,9 +16,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from steersman.models import Model, Reservoir
-from steersman.models.errors import RanksDiffer
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.ranks import buckets
+from steersman.system.errors import EngineError
 
 SAMPLES = 96
 
@@ -159,7 +159,9 @@ def told(word: str, batch: int, samples: int) -> dict[str, Any]:
             model, rows(samples), steep if precision == "fp16" else squared, epochs=3, batch=batch, lr=0.01,
             strategy=strategy, precision=precision or "fp32", report=lambda _: hashes.append(weights_hash(model)),
         )  # fmt: skip
-    except RanksDiffer as error:
+    except EngineError as error:
+        if type(error) is not EngineError:
+            raise
         return {"refused": str(error)}
     everyone = [hashes]
     if dist.is_initialized():

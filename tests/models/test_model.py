@@ -17,7 +17,7 @@ from torch import nn
 
 from steersman import models
 from steersman.models import CVAE, Model
-from steersman.models.errors import UnreadableModel
+from steersman.system.errors import BadInput, DamagedFile
 
 Chains = Callable[..., np.ndarray]
 
@@ -106,7 +106,7 @@ def test_weights_that_were_changed_are_refused(saved: Path) -> None:
     data = bytearray((saved / "weights.safetensors").read_bytes())
     data[-1] ^= 1
     (saved / "weights.safetensors").write_bytes(data)
-    with pytest.raises(UnreadableModel, match=r"weights\.safetensors is not what was saved"):
+    with pytest.raises(DamagedFile, match=r"weights\.safetensors is not what was saved"):
         Model.load(saved)
 
 
@@ -117,10 +117,10 @@ def test_where_a_stream_stopped_is_refused_when_it_was_changed(saved: Path) -> N
     model.save(saved)
     assert torch.equal(Model.load(saved).stream["used"], torch.arange(3))
     (saved / "stream.safetensors").write_bytes((saved / "stream.safetensors").read_bytes()[:-1])
-    with pytest.raises(UnreadableModel, match=r"stream\.safetensors is not what was saved"):
+    with pytest.raises(DamagedFile, match=r"stream\.safetensors is not what was saved"):
         Model.load(saved)
     (saved / "stream.safetensors").unlink()
-    with pytest.raises(UnreadableModel, match=r"no readable stream\.safetensors"):
+    with pytest.raises(DamagedFile, match=r"no readable stream\.safetensors"):
         Model.load(saved)
 
 
@@ -128,19 +128,19 @@ def test_weights_that_are_cut_are_refused(saved: Path) -> None:
     """As a full disk leaves them."""
     data = (saved / "weights.safetensors").read_bytes()
     (saved / "weights.safetensors").write_bytes(data[: len(data) // 2])
-    with pytest.raises(UnreadableModel, match="is not what was saved"):
+    with pytest.raises(DamagedFile, match="is not what was saved"):
         Model.load(saved)
 
 
 def test_a_directory_without_a_model_is_told(tmp_path: Path, saved: Path) -> None:
     """Nothing there, no weights, or a card that is no JSON."""
-    with pytest.raises(UnreadableModel, match=r"nowhere: no readable model\.json"):
+    with pytest.raises(DamagedFile, match=r"nowhere: no readable model\.json"):
         Model.load(tmp_path / "nowhere")
     (saved / "weights.safetensors").unlink()
-    with pytest.raises(UnreadableModel, match=r"no readable weights\.safetensors"):
+    with pytest.raises(DamagedFile, match=r"no readable weights\.safetensors"):
         Model.load(saved)
     (saved / "model.json").write_text("{")
-    with pytest.raises(UnreadableModel, match=r"no readable model\.json"):
+    with pytest.raises(DamagedFile, match=r"no readable model\.json"):
         Model.load(saved)
 
 
@@ -156,9 +156,9 @@ def test_a_directory_without_a_model_is_told(tmp_path: Path, saved: Path) -> Non
 def test_a_card_cannot_make_us_call_anything_but_a_model(saved: Path, name: str, told: str) -> None:
     """A card is data from somewhere else."""
     edit(saved, **{"class": name})
-    with pytest.raises(UnreadableModel, match=told):
+    with pytest.raises((DamagedFile, BadInput), match=told):
         Model.load(saved, trusted=True)
-    with pytest.raises(UnreadableModel):
+    with pytest.raises((DamagedFile, BadInput)):
         Model.load(saved)
 
 
@@ -168,7 +168,7 @@ def test_only_a_module_that_is_imported_already_has_the_class_of_a_model_unless_
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "others_own.py").write_text("from steersman.models import CVAE as Own")
     edit(saved, **{"class": "others_own:Own"})
-    with pytest.raises(UnreadableModel):
+    with pytest.raises(BadInput):
         Model.load(saved)
     assert "others_own" not in sys.modules
     assert Model.load(saved, trusted=True)
@@ -178,7 +178,7 @@ def test_only_a_module_that_is_imported_already_has_the_class_of_a_model_unless_
 
 def test_another_class_than_asked_for_is_told(saved: Path) -> None:
     """A CVAE is no Line."""
-    with pytest.raises(UnreadableModel, match="holds a CVAE, not a Line"):
+    with pytest.raises(BadInput, match="holds a CVAE, not a Line"):
         Line.load(saved)
 
 
@@ -186,7 +186,7 @@ def test_another_class_than_asked_for_is_told(saved: Path) -> None:
 def test_a_configuration_that_does_not_fit_is_told(saved: Path, config: dict[str, Any]) -> None:
     """Arguments that the class does not know, or weights of another shape."""
     edit(saved, config=config)
-    with pytest.raises(UnreadableModel, match="its config does not fit"):
+    with pytest.raises(DamagedFile, match="its config does not fit"):
         Model.load(saved)
 
 
@@ -198,7 +198,7 @@ def test_a_configuration_that_does_not_fit_is_told(saved: Path, config: dict[str
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_card_of_other_types_is_refused(saved: Path, changes: dict[str, Any], trusted: bool) -> None:
     edit(saved, **changes)
-    with pytest.raises(UnreadableModel):
+    with pytest.raises(DamagedFile):
         Model.load(saved, trusted=trusted)
 
 
@@ -220,6 +220,6 @@ def test_a_card_of_a_network_that_is_larger_than_its_weights_costs_neither_time_
     for name in [name for name, value in model.config.items() if type(value) is int]:
         edit(tmp_path, config=model.config | {name: 10**9})
         began = time.process_time()
-        with pytest.raises(UnreadableModel):
+        with pytest.raises(DamagedFile):
             Model.load(tmp_path)
         assert time.process_time() - began < 2, name

@@ -21,12 +21,10 @@ from steersman.data.verify import verify
 from steersman.executors import site_files
 from steersman.executors.errors import ServiceSilent
 from steersman.journal import copies, manifest, run_directory
-from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
 from steersman.journal.records import Began, Hired, Note, Published, Run, Session, Start
 from steersman.remote import incoming, there, transfer
 from steersman.remote.copy import Copy, View
-from steersman.remote.errors import Damaged
 from steersman.remote.known import Endpoint, Sent, seen
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode, encode
@@ -34,7 +32,7 @@ from steersman.stages import loading
 from steersman.store import Span, column, merge
 from steersman.store.check import damages
 from steersman.store.group import GroupWriter
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput, EngineError
 from tests.dashboard.serving import Served, serving
 from tests.waiting import until
 
@@ -336,7 +334,7 @@ def test_what_does_not_arrive_as_it_was_sent_is_refused(
         return [each | {"data": each["data"][:-1] + b"?"} if each.get("data") else each for each in answers]
 
     monkeypatch.setattr(transfer, "read", damaged)
-    with pytest.raises(Damaged):
+    with pytest.raises(EngineError):
         copy_of(near).fetch(["frames"])
 
 
@@ -346,20 +344,20 @@ def test_a_copy_knows_what_it_is_of(written: Written, near: Near) -> None:
     assert mark is not None
     assert (mark.run, mark.at, mark.path) == ("run", "here", str(written.directory.path))
     assert verify(run_directory.open_run(Path("copy"))) == verify(written.directory)
-    with pytest.raises(IsACopy):
+    with pytest.raises(BadInput):
         copies.refuse(Path("copy"))
 
 
 def test_nothing_else_is_written_over(written: Written, near: Near) -> None:
     Path("copy").mkdir()
     Path("copy", "mine").touch()
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         copy_of(near)
     assert os.listdir("copy") == ["mine"]
     Path("copy", "mine").rename("file")
     Path("copy").rmdir()
     Path("file").rename("copy")
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         copy_of(near)
 
 

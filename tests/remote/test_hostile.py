@@ -19,8 +19,7 @@ import pytest
 from steersman.cli.remote import _in_words
 from steersman.journal import copies
 from steersman.remote import bundle, incoming, wire
-from steersman.remote.errors import BadAnswer
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput, EngineError
 from tests.remote.test_copy import Near, Written, copy_of, near, written  # noqa: F401
 
 PATHS = [
@@ -69,7 +68,7 @@ def test_a_path_that_leads_out_or_is_ours_is_refused(path: str, home: Path, near
         of("read", lambda parts: [*parts, part(path)]),
     ):
         near.instead = hostile
-        with pytest.raises(BadAnswer):
+        with pytest.raises(EngineError):
             copy_of(near).fetch(["models"])
     assert outside(home) == before
     assert Path("copy/bus/bus.json").read_text() == Path("copy/.lock").read_text() == "mine"
@@ -83,7 +82,7 @@ def test_what_is_behind_a_link_is_neither_written_nor_removed(home: Path, near: 
     Path("copy/errors").symlink_to(home / "elsewhere")
     before = outside(home)
     (written.directory.errors / "w0.txt").write_text("a cause")
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         copy_of(near).fetch([])
     (written.directory.errors / "w0.txt").unlink()
     name = hashlib.sha256(b"notes.txt").hexdigest()[:16]
@@ -95,12 +94,12 @@ def test_what_is_behind_a_link_is_neither_written_nor_removed(home: Path, near: 
     identities = Path("copy", copies.FOLDER, "identities.json")
     for path in ("errors/w0.txt", "../x", str(home / "x")):
         identities.write_text(json.dumps({path: "1-1"}))
-        with pytest.raises(BadAnswer):
+        with pytest.raises(EngineError):
             copy_of(near).fetch([])
     assert outside(home) == before
     Path("copy", copies.FOLDER).rename("elsewhere2")
     Path("copy", copies.FOLDER).symlink_to(home / "elsewhere2")
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         copy_of(near)
 
 
@@ -132,7 +131,7 @@ def test_what_is_behind_a_link_is_neither_written_nor_removed(home: Path, near: 
 def test_an_answer_that_is_none_ends_a_fetch(hostile: Any, home: Path, near: Near) -> None:  # noqa: F811
     before = outside(home)
     near.instead = hostile
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         copy_of(near).fetch(["models"])
     assert outside(home) == before
 
@@ -154,7 +153,7 @@ def test_a_file_in_the_place_of_a_folder_ends_a_fetch(path: str, home: Path, nea
         ]  # fmt: skip
 
     near.instead = hostile
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         copy_of(near).fetch(["figures"])
 
 
@@ -173,7 +172,7 @@ def test_a_fetch_ends_though_the_site_has_other_files_each_time(home: Path, near
         return found
 
     near.instead = hostile
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         copy_of(near).fetch(["models"])
 
 
@@ -190,7 +189,7 @@ def test_what_is_compressed_becomes_no_more_than_can_be(monkeypatch: pytest.Monk
     nested = base64.b64encode(zlib.compress(b"\x91" * 10**5)).decode()
     with pytest.raises(ValueError, match="nested"):
         wire.decode(nested)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         incoming.checked([("listing", {})], [msgspec.Raw(b"\x91" * 10**5)])
 
 
@@ -212,7 +211,7 @@ def test_an_archive_is_files_of_a_bounded_size(tmp_path: Path, monkeypatch: pyte
         packed(("b", tarfile.REGTYPE, 10**6)), packed(("c", tarfile.SYMTYPE, 0)), packed(("d", tarfile.FIFOTYPE, 0)),
         b"no archive", zlib.compress(b"no archive" * 100), packed(("e", tarfile.REGTYPE, 100))[:-9],
     ):  # fmt: skip
-        with pytest.raises(BadRequest):
+        with pytest.raises(BadInput):
             bundle.unpack(bad, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["xa"]
 
@@ -220,7 +219,7 @@ def test_an_archive_is_files_of_a_bounded_size(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("text", ["", "{}", "[]", "nothing", '{"python": "3"}', "[" * 10**5])
 def test_what_a_python_prints_there_has_its_kind(text: str) -> None:
     for question in (incoming.facts, incoming.installed):
-        with pytest.raises(BadAnswer):
+        with pytest.raises(EngineError):
             question(text)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(EngineError):
         incoming.done({"code": "0"})

@@ -18,7 +18,7 @@ import pytest
 from steersman import Params, budget
 from steersman.stages import loading
 from steersman.stages.outline import outline
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 HELPER = """
 STEP = 1.0
@@ -194,5 +194,5 @@ def test_what_the_caller_changed_is_refused(part: str, file: Path, mine: ModuleT
     before = outline(mine.wf)
     loading.expect(file, mine.wf, before)
     CHANGES[part](mine)
-    with pytest.raises(BadRequest, match=f"the {part.strip()} of"):
+    with pytest.raises(BadInput, match=f"the {part.strip()} of"):
         loading.expect(file, mine.wf, before)

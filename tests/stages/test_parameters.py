@@ -86,7 +86,7 @@ def test_a_function_that_gives_no_rule_is_refused_with_its_line(rule: str, given
     with pytest.raises(BadValue) as refused:
         loading.check_rules(workflow, Values())
     assert refused.value.name == rule
-    assert f"({__file__}, line " in refused.value.value
+    assert f"({__file__}, line " in str(refused.value.value)
     assert repr(given) in refused.value.problem
 
 

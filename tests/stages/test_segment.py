@@ -12,8 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.stages.segment import Segment, Unnamed, look_every_s
+from steersman.stages.segment import Segment, look_every_s
 from steersman.store import Frames, GroupWriter, Span, StoreError
+from steersman.store.errors import BadVariable
 
 
 def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
@@ -26,9 +27,9 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
 
 def test_a_value_without_a_name_is_told(tmp_path: Path) -> None:
     segment = Segment("w0.0", 0, 1, GroupWriter(tmp_path / "w0"))
-    with pytest.raises(Unnamed) as told:
+    with pytest.raises(BadVariable) as told:
         segment.append(1.0, x=2.0)
-    assert told.value.value == "1.0"
+    assert told.value.variable == "1.0"
     assert segment.frames == 0
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from steersman import Start
-from steersman.stages.errors import NoPoint
 from steersman.stages.start import Watched
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadValue, UnknownName
 
 
 def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
@@ -30,7 +29,7 @@ def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
     ],
 )
 def test_what_is_no_point_of_so_many_dimensions_is_refused(draw: dict[str, np.ndarray]) -> None:
-    with pytest.raises(NoPoint):
+    with pytest.raises(BadValue):
         Start(draw=draw).point(3, seed=1)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.stages.errors import BadDraws
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
 from steersman.stages.params import Params
@@ -31,6 +30,7 @@ from steersman.steering import (
     reached,
 )
 from steersman.store import Variable
+from steersman.system.errors import BadInput
 
 PAGE = Path(__file__).parents[2] / "docs" / "workflows.md"
 WORDS: dict[str, dict[str, Any]] = {
@@ -73,7 +73,7 @@ def test_a_decorator_that_needs_words_names_them(words: str, cure: str) -> None:
 def test_what_cannot_be_drawn_from_is_refused(given: object) -> None:
     workflow = Workflow("drawn", stop=budget(frames=1))
     workflow.held_out(lambda p: given)
-    with pytest.raises(BadDraws):
+    with pytest.raises(BadInput):
         workflow.held_out_draws(Params())
 
 

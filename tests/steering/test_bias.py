@@ -13,8 +13,8 @@ from steersman.checks.trying import tried
 from steersman.engine.campaign import plan
 from steersman.stages import loading
 from steersman.steering import Bias, Opes, Scores
-from steersman.steering.errors import BadBias
 from steersman.steering.opes import _fluctuation
+from steersman.system.errors import BadValue
 
 
 def scores(dimensions: int = 2, segments: int = 6, frames: int = 50) -> Scores:
@@ -75,7 +75,7 @@ def test_a_density_is_that_of_one_frame_in_all() -> None:
 
 @pytest.mark.parametrize("barrier_kT", [0, 1, 1000])
 def test_a_barrier_that_cannot_be_crossed_or_needs_no_bias_is_refused(barrier_kT: float) -> None:
-    with pytest.raises(BadBias):
+    with pytest.raises(BadValue):
         Opes("z", barrier_kT=barrier_kT)
 
 
@@ -111,7 +111,7 @@ def test_a_log_weight_is_relative_to_the_mean_weight_of_all() -> None:
 
 @pytest.mark.parametrize("lost", [0.0, 3.0])
 def test_a_weight_that_is_no_loss_is_refused(lost: float) -> None:
-    with pytest.raises(BadBias):
+    with pytest.raises(BadValue):
         Opes("z", barrier_kT=6, lost=lost)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from steersman.steering import Bias, Opes, Scores
-from steersman.steering.errors import BadBias
 from steersman.steering.opes import ENERGY, MOST_KERNELS
+from steersman.system.errors import BadValue
 
 
 def scored(z: np.ndarray, energy: np.ndarray | None = None, *, segment: int = 20, **others: Any) -> Scores:
@@ -110,12 +110,12 @@ def test_a_version_is_due_when_a_fiftieth_is_new_or_the_model_is() -> None:
     [("barrier_kT", {"barrier_kT": 0}), ("barrier_kT", {"barrier_kT": 1000}), ("width", {"width": 0.0})],
 )
 def test_a_bias_that_would_help_nothing_is_refused(name: str, given: dict[str, Any]) -> None:
-    with pytest.raises(BadBias) as refused:
+    with pytest.raises(BadValue) as refused:
         Opes("z", **{"barrier_kT": 10, **given})
     assert refused.value.name == name
 
 
 @pytest.mark.parametrize("z", [np.zeros((100, 4)), np.full((100, 1), np.nan), np.zeros((100, 1)), np.zeros((100, 0))])
 def test_scores_that_cannot_be_biased_are_refused(z: np.ndarray) -> None:
-    with pytest.raises(BadBias):
+    with pytest.raises(BadValue):
         Opes("z", barrier_kT=10).made(scored(z))

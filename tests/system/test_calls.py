@@ -19,7 +19,7 @@ from steersman.stages.rules import chosen
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import Decider, Policy, Progress, Random, Scores, Steering, StopRule, budget
 from steersman.system.calls import called
-from steersman.system.errors import StageExited
+from steersman.system.errors import EngineError
 
 NONE = np.zeros(1, int)
 SCORES = Scores(NONE, NONE, NONE, NONE, np.ones(1, bool), {"z": np.ones(1)})
@@ -50,14 +50,15 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_it_has_raised_an_exception(call: Callable[[], Any]) -> None:
-    with pytest.raises(StageExited):
+    with pytest.raises(EngineError) as refused:
         call()
+    assert refused.value.values == {"code": 3}
 
 
 def test_the_fallback_chooses_where_a_policy_exits() -> None:
     decider = Decider(Steering(Exits(), fallback=Random()))
     assert decider.choose(SCORES, np.random.default_rng(0)).policy == "Random"
-    assert isinstance(decider.trouble, StageExited)
+    assert isinstance(decider.trouble, EngineError)
 
 
 @pytest.mark.parametrize("rule", [Ends(), budget(frames=1) | Ends()], ids=str)

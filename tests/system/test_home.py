@@ -8,7 +8,7 @@ import pytest
 from steersman.executors import site
 from steersman.remote import known
 from steersman.system import files
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 
 @pytest.fixture
@@ -26,5 +26,5 @@ def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_without_a_home_has_the_sites_that_are_shipped_and_no_endpoints(tmp_path: Path) -> None:
     assert files.home("XDG_CONFIG_HOME", ".config") is None
     assert "laptop" in site.sites()
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadInput):
         known.endpoints()

@@ -23,9 +23,9 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.store import FRAME, GroupWriter, Span
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput, DamagedFile
 from steersman.worker import tasks, training
-from steersman.worker.errors import BlockEnds, PreparedChanged
+from steersman.worker.errors import BlockEnds
 from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
 
@@ -55,9 +55,9 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
     for forged in (pickle.dumps(Evil()), written + b"x", b""):
         tasks._prepared.cache_clear()
         directory.prepared.write_bytes(forged)
-        with pytest.raises(PreparedChanged) as refused:
+        with pytest.raises(DamagedFile) as refused:
             tasks._prepared(run, sha256)
-        assert refused.value.recorded == sha256
+        assert refused.value.values["recorded"] == sha256
     assert not (directory.path / "entered").exists()
 
 
@@ -65,7 +65,7 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
 def test_a_stage_that_is_no_plan_makes_no_call_that_nobody_records(called: str, made_run: MadeRun) -> None:
     energy = "@wf.task\ndef energy(i): return i\n"
     run = str(made_run(energy + PREPARED.replace("[1, 2, 3]", called)).path)
-    refused = pytest.raises(BadRequest) if "later" in called else contextlib.nullcontext()
+    refused = pytest.raises(BadInput) if "later" in called else contextlib.nullcontext()
     with refused:
         assert tasks.begin(run, 0, tasks.prepare, run, {})
 

@@ -44,7 +44,7 @@ def analysis(run: Unbiased, workflow: Workflow, score: str, states: Sequence[str
     Args:
         score: along which the free energy is drawn; "": that of the bias.
         states: see `answer`.
-    Raises: UnknownName: there is no such score. BadExpression, BadRequest, BadScores.
+    Raises: UnknownName: there is no such score. BadInput, BadScores.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewPassages)  # it is one of the problems
@@ -59,7 +59,7 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
 
     Args:
         states: expressions of scores; the first one is what the others are compared with.
-    Raises: BadExpression, BadRequest, BadScores.
+    Raises: BadInput, BadScores.
     """
     state = run.history.state
     averages = _scalars(run)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.analysis.errors import TooLittle, UnevenFrames
+from steersman.analysis.errors import TooLittle
 from steersman.analysis.one_system import differing
 from steersman.data.history import History
 from steersman.data.results import Results, place_of, placed
@@ -27,7 +27,7 @@ from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.steering.decide import UNITY
 from steersman.store import Window
-from steersman.system.errors import BadInput, BadRequest, UnknownName
+from steersman.system.errors import BadInput, UnknownName
 
 EVEN = 0.01  # by which the time between frames may differ from segment to segment
 JOINED = "Unsteered"
@@ -82,7 +82,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     Args:
         score: name of the features, one of the score stage; "": the one with the most dimensions.
     Raises: UntrustedCode. UnknownName: no such score. BadYardstick: one does not give one row for each frame.
-        UnevenFrames. TooLittle.
+        BadInput: the time between frames differs. TooLittle.
     """
     first = History(runs[0])
     workflow = trust.load(runs[0].workflow)
@@ -100,7 +100,11 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     if not len(steps):
         raise TooLittle("no segment has frames; analyse a run that has simulated some")
     if np.ptp(steps) > EVEN * np.median(steps):
-        raise UnevenFrames(float(steps.min()), float(steps.max()), first.state.time_unit)
+        raise BadInput(
+            "the time between frames differs: {shortest:g} to {longest:g} ({unit}); analyse only runs whose frames are "
+            "equally far apart in time",
+            shortest=steps.min(), longest=steps.max(), unit=first.state.time_unit,
+        )  # fmt: skip
     offsets = np.cumsum([0, *(len(features) for features, *_ in parts)])
     return Trajectories(
         features=np.concatenate([features for features, *_ in parts]),
@@ -120,7 +124,7 @@ def _one(
     try:
         params = loading.checked(workflow, history.settings()["params"])
     except BadInput as error:
-        raise BadRequest(f"{run.path} is a run of another workflow than the first one: {error}") from None
+        raise BadInput(f"{run.path} is a run of another workflow than the first one: {error}") from None
     segments = history.segments
     own = segments.made
     rows = (segments.end - segments.first)[own]

@@ -45,7 +45,7 @@ from steersman.journal.records import (
     Training,
 )  # fmt: skip
 from steersman.store import FRAME, Frames, GroupWriter
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 EVENTS = 4  # of a segment: start, began, ended, frames
 BLOCK = 500_000  # frames that are written at a time
@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def chromium() -> str:
-    """Where Chromium is. Raises: BadRequest: it is not installed."""
+    """Where Chromium is. Raises: BadInput: it is not installed."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
-        raise BadRequest("there is no Chromium on this machine: apt install chromium")
+        raise BadInput("there is no Chromium on this machine: apt install chromium")
     return found
 
 
@@ -138,7 +138,7 @@ def measure(run: Path) -> dict[str, Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise BadRequest("playwright is not installed: pip install playwright") from None
+        raise BadInput("playwright is not installed: pip install playwright") from None
     found: dict[str, Any] = {}
     environment = os.environ | {"XDG_STATE_HOME": str(run.parent / "state")}
     began = time.monotonic()

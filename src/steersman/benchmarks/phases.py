@@ -19,7 +19,7 @@ import psutil
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal.records import End, Hired, Joined, Left, Published, Record, Session
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 LOOK_S = 0.2
 BEFORE = {
@@ -31,7 +31,7 @@ BEFORE = {
 
 
 def measure(folder: Path, workflow: str, settings: list[str]) -> dict[str, dict[str, float]]:
-    """Run a workflow; phase -> wall and processor seconds, in their order. Raises: BadRequest: it did not end well."""
+    """Run a workflow; phase -> wall and processor seconds, in their order. Raises: BadInput: it did not end well."""
     run = folder / "run"
     words = [sys.executable, "-P", "-m", "steersman.cli", "run", workflow, "--run-dir", str(run)]
     began = time.time()
@@ -44,7 +44,7 @@ def measure(folder: Path, workflow: str, settings: list[str]) -> dict[str, dict[
         used.stop()
     ended = time.time()
     if process.returncode:
-        raise BadRequest(f"{workflow} did not end well: {said[-500:]}")
+        raise BadInput(f"{workflow} did not end well: {said[-500:]}")
     records = list(journal.read(run / "journal.jsonl"))
     marks = [(name, _first(records, kind)) for name, kind in BEFORE.items()]
     last = max(record.t for record in records if isinstance(record, Published))

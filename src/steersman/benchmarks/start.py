@@ -29,7 +29,7 @@ import steersman
 from steersman.benchmarks import phases
 from steersman.executors import packed
 from steersman.stages import loading
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 START = """
 import sys
@@ -111,7 +111,7 @@ def _traced(trace: Path, workflow: str, below: Sequence[str], environment: dict[
     ]
     done = subprocess.run(command, env=environment or None, capture_output=True, text=True, cwd="/", check=False)
     if done.returncode:
-        raise BadRequest(f"a walker of {workflow} cannot start: {done.stderr.strip()[-500:]}")
+        raise BadInput(f"a walker of {workflow} cannot start: {done.stderr.strip()[-500:]}")
     return _counted(trace, below)
 
 

@@ -39,7 +39,7 @@ from steersman.benchmarks.train import MATRIX, say, timed
 from steersman.cli.shipped import BENCHMARKS
 from steersman.journal.run_directory import environment
 from steersman.models import device
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadInput, UnknownName
 from steersman.system.files import text_of
 
 PRODUCTS = 10  # before the benchmark, and after it
@@ -93,9 +93,9 @@ def printed(path: Path) -> tuple[dict[str, Any], None]:
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise BadRequest(f"{path}: {error}; --from takes what `steersman bench NAME --json` printed") from error
+        raise BadInput(f"{path}: {error}; --from takes what `steersman bench NAME --json` printed") from error
     if not isinstance(found, dict):
-        raise BadRequest(f"{path}: no JSON object; --from takes what `steersman bench NAME --json` printed")
+        raise BadInput(f"{path}: no JSON object; --from takes what `steersman bench NAME --json` printed")
     return found, None
 
 

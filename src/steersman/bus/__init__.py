@@ -1,7 +1,6 @@
 """The tuple space: messages between processes, by content, on Redis or Valkey. Needs nothing else of Steersman."""
 
 from steersman.bus.errors import (
-    BadTemplate,
     BusError,
     BusTimeout,
     DamagedMessage,
@@ -25,7 +24,6 @@ from steersman.bus.tuples import ANY, Template, Tuple, dead_letters
 __all__ = [
     "ALL",
     "ANY",
-    "BadTemplate",
     "BusError",
     "BusTimeout",
     "DamagedMessage",

@@ -4,7 +4,6 @@ BusError
 ├── BusTimeout         no tuple, or no room, within the time limit
 ├── LeaseExpired       acknowledged, renewed or released too late
 ├── NotPlain           a value that does not travel
-├── BadTemplate        a template that can never be meant
 ├── DamagedMessage     a stored message that is not a tuple; it was moved aside
 ├── NameFull           the bound of a name is reached
 ├── OutOfMemory        the server's memory limit is reached
@@ -59,16 +58,6 @@ class NotPlain(BusError):
             f"{self.name}: {self.what} cannot be sent on the bus; send str, int, float, bool, bytes, None, "
             "lists and dicts of them, numpy arrays or torch tensors"
         )
-
-
-class BadTemplate(BusError):
-    """A template that could never match, or whose match would surprise."""
-
-    name: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: a template cannot hold {self.what}; match by a plain value, by a type, or by ANY"
 
 
 class DamagedMessage(BusError):

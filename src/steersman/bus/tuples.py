@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.bus import codec
-from steersman.bus.errors import BadTemplate, NotPlain
+from steersman.bus.errors import NotPlain
+from steersman.system.errors import BadValue
 
 
 def dead_letters(name: str) -> str:
@@ -75,9 +76,9 @@ class Template:
 
     @classmethod
     def of(cls, name: str, fields: tuple[Any, ...]) -> Template:
-        """Raises: BadTemplate: a field is neither ANY, a known type, nor a plain value without dicts and arrays."""
+        """Raises: BadValue: a field is neither ANY, a known type, nor a plain value without dicts and arrays."""
         if not isinstance(name, str):
-            raise BadTemplate(repr(name), "a name that is not a str; the first field is the name")
+            raise _bad_template(repr(name), "a name that is not a str; the first field is the name")
         if all([isinstance(field, type) for field in fields]):  # noqa: C419 - a list is faster, and this is each take
             return _by_types(name, fields)
         shape, values = [b"."], b""
@@ -101,7 +102,7 @@ def _by_types(name: str, kinds: tuple[type, ...]) -> Template:
 def _type_letter(name: str, kind: type) -> bytes:
     letter = codec.letter_of_type(kind)
     if letter is None:
-        raise BadTemplate(name, f"the type {kind.__name__}")
+        raise _bad_template(name, f"the type {kind.__name__}")
     return letter
 
 
@@ -109,9 +110,13 @@ def _value(name: str, field: Any) -> tuple[bytes, bytes]:
     try:
         letter, value = codec.pack_field(name, field)
     except NotPlain:
-        raise BadTemplate(name, f"a {type(field).__name__} as a value") from None
+        raise _bad_template(name, f"a {type(field).__name__} as a value") from None
     if letter in b"dat" or (letter == b"l" and not codec.is_flat(field)):
-        raise BadTemplate(name, f"a {type(field).__name__} as a value (match it by its type)")
+        raise _bad_template(name, f"a {type(field).__name__} as a value (match it by its type)")
     if len(value) > codec.CHUNK_BYTES:
-        raise BadTemplate(name, f"a value of {len(value)} bytes")
+        raise _bad_template(name, f"a value of {len(value)} bytes")
     return letter.upper(), value
+
+
+def _bad_template(name: str, what: str) -> BadValue:
+    return BadValue(f"a field of a template of {name}", what, "match by a plain value, by a type, or by ANY")

@@ -20,7 +20,6 @@ from steersman.data import frames, lineage, tables
 from steersman.data import task_results as results
 from steersman.data.clusters import clusters
 from steersman.data.difference import difference
-from steersman.data.errors import NoFrames
 from steersman.data.export import trajectory
 from steersman.data.facts import facts
 from steersman.data.frames import warn_of_damage
@@ -36,7 +35,7 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
 from steersman.stages import trust as allowed
 from steersman.steering import Scores
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 LOOK_EVERY_S = 0.5
 
@@ -50,7 +49,7 @@ def open_run(path: str | os.PathLike[str], *, trust: bool = False) -> Run:
     Raises:
         BadDirectory: there is no run.
         JournalTooNew: a newer Steersman wrote it; that of an older one is read.
-        RunDamaged: its journal cannot be read.
+        DamagedFile: its journal cannot be read.
     """
     if trust:
         allowed.trust(run_directory.open_run(Path(path)).workflow)
@@ -131,7 +130,7 @@ class Run:
     def unbiased(self) -> Unbiased:
         """Of a biased run: averages, free energies and differences between states of the unbiased system.
 
-        Raises: BadRequest: the run has no bias.
+        Raises: BadInput: the run has no bias.
         """
         with reading(self._directory):
             return Unbiased(self._history)
@@ -149,15 +148,15 @@ class Run:
             variables: names of those to have; None: all.
         Returns: the stored variables, with the coordinates `time` (since the prepared start), `segment`, `walker` and
             `row`.
-        Raises: NoFrames: there is none. MissingVariable. ShapeMismatch: walkers have a variable in other shapes.
-            BadRequest: `frames` are no rows of `scores`.
+        Raises: BadInput: there is none. MissingVariable. BadVariable: walkers have a variable in other shapes.
+            BadInput: `frames` are no rows of `scores`.
         """
         with reading(self._directory):
             chosen = self.scores if frames is None else frames
             if not (isinstance(chosen, pandas.DataFrame) and {"walker", "row"} <= {*chosen}):
-                raise BadRequest("dataset() takes rows of run.scores, e.g. run.scores.loc[[3, 1]]")
+                raise BadInput("dataset() takes rows of run.scores, e.g. run.scores.loc[[3, 1]]")
             if chosen.empty:
-                raise NoFrames("there are no frames")
+                raise BadInput("there are no frames")
             return lineage.dataset(self._history, chosen, variables, lazy=True)
 
     @property
@@ -171,8 +170,8 @@ class Run:
         Args:
             name: of `@wf.before`, `@wf.after` or a task: of its calls the one that was asked for last, also where that
                 was done before; or a key of `tasks`, or its first 12 digits or more.
-        Raises: UnknownName: there is no such call. NotDone: nor a result, or it failed. NotPlainResult: it holds other
-            objects. RunDamaged: it was changed.
+        Raises: UnknownName: there is no such call. BadInput: it is not done, it failed, or its result holds other
+            objects. DamagedFile: it was changed.
         """
         with reading(self._directory):
             return results.result(self._history, name)
@@ -182,7 +181,7 @@ class Run:
         `run.tell("set", {"steps": 400})`.
 
         Returns: the answer of its driver.
-        Raises: BadInput: it is no word, or the driver refused it. NotRunning. IsACopy.
+        Raises: BadInput: it is no word, the driver refused it, or the run has none.
         """
         from steersman.engine import people
 
@@ -207,7 +206,7 @@ class Run:
             variables: names of those to read; None reads all.
         Returns: along `frame`: the variables, with the coordinates `time` (since the prepared start, in the run's
             unit, continuous), `segment` (its name), `walker` and `row`.
-        Raises: NoSuchSegment. NoFrames: none is published yet. NoFrame: its segment has no such frame. MissingVariable.
+        Raises: BadInput: there is no such segment or frame. MissingVariable.
         """
         with reading(self._directory):
             return lineage.lineage(self._history, segment, variables)
@@ -217,7 +216,7 @@ class Run:
 
         Args:
             by: a score, e.g. "z" for z_0, z_1, ...
-        Raises: UnknownName: there is no such score. CannotExport: there are too few frames.
+        Raises: UnknownName: there is no such score. BadInput: there are too few frames.
         """
         return clusters(self.scores, number, by)
 
@@ -237,7 +236,7 @@ class Run:
             topology: a file with the atoms; by default the run's topology.pdb.
             overwrite: replace a file that is there.
             variables: what a .nc of a run without atoms holds of each frame; None: all.
-        Raises: CannotExport. NoFrames. NoSuchSegment. MissingVariable. MissingExtra: MDAnalysis is not installed.
+        Raises: BadInput: they cannot be written so. MissingVariable. MissingExtra: MDAnalysis is not installed.
         """
         with reading(self._directory):
             history = self._history
@@ -315,4 +314,4 @@ def _words(said: Any) -> Iterator[str]:
     elif isinstance(said, str):
         yield said
     else:
-        raise BadRequest(f'tell() takes words, e.g. ("set", "steps=400") or ("pin", "w0.7:3"); {said!r:.60} is none')
+        raise BadInput(f'tell() takes words, e.g. ("set", "steps=400") or ("pin", "w0.7:3"); {said!r:.60} is none')

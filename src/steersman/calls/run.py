@@ -60,7 +60,7 @@ def run(
             with it.
         report: draw the report at the end.
         place: seed, site, workers, nodes, walltime, account, queue, inside, rounds, as the options of `steersman run`.
-    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked:
+    Raises: BadInput: something in it is wrong, or `run_dir` holds another run. RunIsLocked:
         another process goes on driving it for 30 s. RunFailed: the run failed, or was interrupted by something else
         than Ctrl-C.
     """

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any, Unpack
 
-from steersman.calls.errors import OtherRun
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
 from steersman.engine.run import Run
@@ -18,7 +17,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.content import digest
-from steersman.system.errors import EngineError
+from steersman.system.errors import BadInput, EngineError
 from steersman.system.terminal import remark
 
 LOOK_S = 0.2
@@ -39,7 +38,7 @@ def begin(
         go_on: a `run_dir` that exists is continued, if it holds the same loop, parameters and seed; where it was moved
             to another site meanwhile it stays there.
         place: of which the plan was made; without a seed it goes on with any.
-    Raises: OtherRun, OtherLoop: the directory holds another run. RunIsLocked: another process drives it. BadSite.
+    Raises: BadInput: the directory holds another run. RunIsLocked: another process drives it. BadSite.
         BadDirectory.
     """
     there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
@@ -58,7 +57,7 @@ def begin(
 
 
 def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
-    """Raises: OtherRun: a directory holds a run with other parameters."""
+    """Raises: BadInput: a directory holds a run with other parameters."""
     settings = there.settings()
     written = {key: value for key, value in settings["params"].items() if key in type(plan.params).model_fields}
     known, asked = loading.checked(plan.workflow, written).model_dump(), plan.params.model_dump()
@@ -67,7 +66,11 @@ def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
     other = [what for what, value in asked.items() if not _same(known[what], value)]
     if differing := tuple(f"{what} is {known[what]} there, not {asked[what]}" for what in other):
-        raise OtherRun(str(there.path), differing)
+        raise BadInput(
+            "{path} holds another run: {differing}. Give another run_dir; or, to go on with other parameters, "
+            "`steersman resume {path} --set key=value`",
+            path=there.path, differing="; ".join(differing),
+        )  # fmt: skip
 
 
 def _same(one: Any, other: Any) -> bool:

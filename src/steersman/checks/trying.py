@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
-from steersman.checks.errors import NoFrames
 from steersman.journal.modes.held_out import EVERY
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
@@ -40,7 +39,7 @@ from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Pol
 from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, Window
 from steersman.system import random_numbers
-from steersman.system.errors import BadInput, UnknownName, told
+from steersman.system.errors import BadInput, EngineError, UnknownName, told
 from steersman.worker import torch_defaults, training
 
 SEED = 1
@@ -201,7 +200,10 @@ class _Trial:
             )
             ended = f"; it {went_on}, and steering can only ask it to stop there"
         if not out.frames:
-            raise NoFrames
+            raise EngineError(
+                "it appended no frame; call out.append(name=value, ...) for each. Does a reader read the file that the "
+                "program writes?"
+            )
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         if self._bias and self._steering.bias:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from steersman.checks.errors import NoTime
 from steersman.stages.out import Out
 from steersman.stages.segment import miscounted
 from steersman.stages.start import Start
 from steersman.steering import StopRule
+from steersman.system.errors import EngineError
 
 
 def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:
@@ -18,11 +18,15 @@ def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, f
     Args:
         described: names that the workflow file gives dimensions and units.
         first: the first frame of the first segment.
-    Raises: NoTime: the stop rule counts simulated time, and no frame has it.
+    Raises: EngineError: the stop rule counts simulated time, and no frame has it.
     """
     stored = out.stored
     if stop.counts_simulated and "time" not in stored:
-        raise NoTime(str(stop))
+        raise EngineError(
+            "no frame has a `time`, and the stop rule counts simulated time ({rule}): the run would not end; "
+            "write out.append(time=...), the simulated time since the segment's start",
+            rule=stop,
+        )
     return _never_stored(stored, described) + _goes_on(stored, start, first)
 
 

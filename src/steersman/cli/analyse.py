@@ -13,7 +13,7 @@ import typer
 from steersman.cli.options import Json, Trust
 from steersman.cli.printing import say
 from steersman.journal.errors import BadDirectory
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 if TYPE_CHECKING:
     from steersman.analysis.page import Analysis
@@ -57,9 +57,9 @@ def analyse(
 
     directories = [open_run(run) for run in runs]
     if len({each.path.resolve() for each in directories}) < len(runs):
-        raise BadRequest("a run is given twice; its frames would count twice")
+        raise BadInput("a run is given twice; its frames would count twice")
     if states == 1:
-        raise BadRequest("--states 1: one state says nothing about averages; give 2 or more, or 0")
+        raise BadInput("--states 1: one state says nothing about averages; give 2 or more, or 0")
     if code:
         trust.trust(directories[0].workflow)
     alone = directories[0] if len(runs) == 1 and folder is None else None
@@ -90,10 +90,10 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
     histories = [History(run) for run in runs]
     if any(history.state.mode(Biases).versions for history in histories):
         if len(runs) > 1 or states or lag:
-            raise BadRequest("a biased run is analysed alone, by its weights; leave --states and --lag out")
+            raise BadInput("a biased run is analysed alone, by its weights; leave --states and --lag out")
         return biased.analysis(Unbiased(histories[0]), workflow, score, regions)
     if regions:
-        raise BadRequest(
+        raise BadInput(
             "--region is of biased runs; write a @wf.yardstick() that returns the number of a state, which "
             "`steersman resume RUN --workflow FILE` takes without a new simulation"
         )

@@ -19,10 +19,9 @@ from rich.text import Text
 from steersman.bus import BusError, Row, TupleSpace, inspect, rows
 from steersman.cli.options import Json
 from steersman.cli.printing import out, say
-from steersman.engine.errors import NotRunning
 from steersman.engine.people import expect_driver
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 PATIENCE_S = 2.0  # who looks does not wait a minute for a server that is gone
 LAST = 3
@@ -48,7 +47,7 @@ def bus(
     On a terminal it stays live until Ctrl-C; into a pipe, or as JSON, it looks once.
     """
     if as_json and (follow is not None or (count or 1) > 1):
-        raise BadRequest(
+        raise BadInput(
             "--json prints only one object; with --follow or --count use --jsonl, which prints one object per line"
         )
     as_json |= as_lines
@@ -63,7 +62,7 @@ def bus(
             else:
                 _live(space, last, count)
     except BusError:
-        raise NotRunning(str(run)) from None
+        raise BadInput(f"{run} is not running, or does not answer; `steersman resume {run}` continues it") from None
 
 
 def _place(run: Path) -> Path:

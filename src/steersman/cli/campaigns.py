@@ -39,7 +39,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import StopRule
-from steersman.system.errors import BadRequest, BadValue
+from steersman.system.errors import BadInput, BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(
     from steersman.engine import campaign
 
     if go_on and run_dir is None:
-        raise BadRequest("--continue needs --run-dir: the directory that the run has, or is to have")
+        raise BadInput("--continue needs --run-dir: the directory that the run has, or is to have")
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, **place)
     _check_goal(plan.workflow.stop_rule(plan.params), required=require_goal)
     made = begin(plan, run_dir=run_dir, bus_url=bus, go_on=go_on, **place)

@@ -17,7 +17,7 @@ import typer
 
 from steersman.cli.printing import out
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 if TYPE_CHECKING:  # see campaigns.py
     from steersman.bus import TupleSpace
@@ -62,12 +62,12 @@ def dashboard(
     from steersman.engine import people
 
     if not runs and folder is None:
-        raise BadRequest("name a run directory, or a folder of them with --all")
+        raise BadInput("name a run directory, or a folder of them with --all")
     if folder is not None and not folder.is_dir():
-        raise BadRequest(f"--all {folder}: this folder does not exist")
+        raise BadInput(f"--all {folder}: this folder does not exist")
     for host in hosts:
         if set(host) <= {"0", ".", ":"}:
-            raise BadRequest(f"--host {host}: the page is on 127.0.0.1 alone; name the proxy that serves it")
+            raise BadInput(f"--host {host}: the page is on 127.0.0.1 alone; name the proxy that serves it")
     gallery = Gallery(runs or [], folder, baseline=baseline, trusted=trust)
     gallery.begin()
     access = Access.new([*(runs or []), *([folder] if folder else [])], [host.lower() for host in hosts])
@@ -129,7 +129,7 @@ class _Buses:
         self._spaces: dict[Path, TupleSpace] = {}
 
     def __call__(self, directory: RunDirectory) -> list[dict[str, Any]]:
-        """Rows of a run's bus. Raises: NotRunning, BusError."""
+        """Rows of a run's bus. Raises: BadInput: it is not running. BusError."""
         from steersman.bus import BusError, TupleSpace, rows
         from steersman.engine.people import expect_driver
 

@@ -19,7 +19,7 @@ from steersman.cli.options import Json, RunPath, Trust
 from steersman.cli.printing import err, say, say_rows
 from steersman.data.history import History
 from steersman.journal import manifest, run_directory
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 if TYPE_CHECKING:
     from steersman.data.listing import Listed
@@ -69,9 +69,9 @@ def export(
     from steersman.data.lineage import rows
 
     if [lineage, frames, tables].count(None) != 2:
-        raise BadRequest("give one of --lineage FILE, --frames FILE and --tables DIR")
+        raise BadInput("give one of --lineage FILE, --frames FILE and --tables DIR")
     if lineage and (not segment or score or cluster):
-        raise BadRequest("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
+        raise BadInput("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
     directory = run_directory.open_run(run)
     with run_directory.reading(directory), damage_in_a_line(), _stoppable():
         history = History(directory)
@@ -121,7 +121,7 @@ def ls(
 
     if not folder.is_dir():
         problem = "this is a file" if folder.exists() else "this folder does not exist"
-        raise BadRequest(f"{folder}: {problem}; name the folder with your runs")
+        raise BadInput(f"{folder}: {problem}; name the folder with your runs")
     found = listed(folder)
     if as_json:
         say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))

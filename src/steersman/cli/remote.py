@@ -22,14 +22,12 @@ from steersman.engine import people
 from steersman.executors.errors import ServiceSilent
 from steersman.journal.run_directory import RunDirectory
 from steersman.remote import known
-from steersman.remote.errors import EndpointOffline, NoAnswer
 from steersman.remote.known import Endpoint, Sent
 from steersman.remote.pace import growing
 from steersman.remote.transfer import GROUPS
 from steersman.stages import loading
-from steersman.system.errors import BadInput, BadRequest, EngineError
+from steersman.system.errors import BadInput, EngineError
 
-LATER = (ServiceSilent, EndpointOffline, NoAnswer)  # what may be well again the next time
 SOON_S, LATE_S = 2.0, 30.0  # between two questions about a run
 REST_S = 10.0  # between two fetches of one that is followed
 CANCEL_S = 100.0
@@ -298,7 +296,7 @@ class _Polls:
             before, self.look = self.look, self._ask()
             if self._said or self.look.get("state") != before.get("state"):
                 self._intervals, self._said = _intervals(), ""
-        except LATER as error:
+        except ServiceSilent as error:
             if str(error) != self._said:
                 self._said = str(error)
                 self._console.plain(str(error))
@@ -312,7 +310,7 @@ def _intervals(first_s: float = SOON_S) -> Iterator[float]:
 
 def endpoint_of(name: str) -> Endpoint:
     if not name:
-        raise BadRequest("name the endpoint: --at NAME (see `steersman endpoints`) or --endpoint UUID")
+        raise BadInput("name the endpoint: --at NAME (see `steersman endpoints`) or --endpoint UUID")
     return known.endpoint(name)
 
 

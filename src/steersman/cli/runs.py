@@ -25,7 +25,7 @@ from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import calls, copies, run_directory
-from steersman.journal.errors import RunDamaged
+from steersman.journal.errors import run_damaged
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -88,10 +88,10 @@ def facts(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _read(directory: RunDirectory) -> History:
-    """Raises: RunDamaged: the journal has lost everything. That of a run that begins is empty for a moment."""
+    """Raises: DamagedFile: the journal has lost everything. That of a run that begins is empty for a moment."""
     history = History(directory)
     if not history.place.offset and not is_driven(directory.path):
-        raise RunDamaged(str(directory.path), f"{directory.journal.name} is empty: it has no complete record")
+        raise run_damaged(directory.path, f"{directory.journal.name} is empty: it has no complete record")
     return history
 
 

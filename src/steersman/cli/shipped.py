@@ -18,7 +18,7 @@ from steersman.cli.options import Json
 from steersman.cli.printing import first_line, out, say
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadInput, UnknownName
 
 BENCHMARKS = {  # name -> file of benchmarks/, whose parser says it
     found[1]: file.stem
@@ -49,14 +49,14 @@ def new(
 ) -> None:
     """Write a workflow file that works, to start from: a random walk, or a copy of one that comes with Steersman."""
     if not name.replace("_", "").replace("-", "").isalnum():
-        raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
+        raise BadInput(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
     text = loading.find(source).read_text(encoding="utf-8") if source else TEMPLATE.replace("NAME", name)
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise BadRequest(f"{path} exists; choose another name or remove it") from None
+        raise BadInput(f"{path} exists; choose another name or remove it") from None
     out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
 
 

@@ -10,9 +10,8 @@ import pandas
 
 from steersman.data import tables
 from steersman.data.clusters import clusters
-from steersman.data.errors import NoFrames
 from steersman.data.history import History
-from steersman.system.errors import BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 
 def of_scores(
@@ -24,7 +23,7 @@ def of_scores(
         scores: NAME=LOW:HIGH, both ends within, either may be left out; or NAME=VALUE.
         cluster: K/N, the K-th largest of N clusters, counted from 0, see `clusters`.
         by: the score that clusters are made of.
-    Raises: BadValue, UnknownName: words that say nothing. NoSuchSegment. NoFrames: there is no such frame.
+    Raises: BadValue, UnknownName: words that say nothing. BadInput: there is no such frame.
     """
     found = tables.scores(history)
     chosen = np.ones(len(found), bool)
@@ -44,14 +43,14 @@ def of_scores(
         problem = f"no frame of {made_by} fits {' '.join(asked)}" if asked else f"{made_by} has no frames"
         point = next((words for words in scores if ":" not in words), "")
         hint = f"`{point}:` means from there on; " if point else ""
-        raise NoFrames(problem, f"{hint}`steersman export RUN --tables DIR` writes all scores")
+        raise BadInput(f"{problem}; {hint}`steersman export RUN --tables DIR` writes all scores")
     return found[chosen]
 
 
 def part(chosen: pandas.DataFrame, of: str, stride: int) -> pandas.DataFrame:
     """Frames A:B of those chosen, counted from 0, B not among them, and of these each `stride`-th.
 
-    Raises: BadValue: this is no range. NoFrames: it is empty.
+    Raises: BadValue: this is no range, or an empty one.
     """
     match = re.fullmatch(r"(-?\d{1,12})?:(-?\d{1,12})?", of or ":")
     if match is None:
@@ -59,7 +58,7 @@ def part(chosen: pandas.DataFrame, of: str, stride: int) -> pandas.DataFrame:
     first, end = (int(each) if each else None for each in match.groups())
     found = chosen.iloc[first:end:stride]
     if not len(found):
-        raise NoFrames(f"--range {of} selects no frame", f"there are {len(chosen):,}, counted from 0")
+        raise BadValue("--range", of, f"it selects none of {len(chosen):,} frames, counted from 0")
     return found
 
 

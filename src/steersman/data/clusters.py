@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas
 
-from steersman.data.errors import CannotExport
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadInput, UnknownName
 
 SEED = 0  # the same scores always give the same clusters
 
@@ -17,7 +16,7 @@ def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
     Args:
         scores: see `Run.scores`.
         by: a score; one of several dimensions by its name without the number, e.g. "z".
-    Raises: UnknownName: there is no such score. CannotExport: there are fewer scored frames than clusters.
+    Raises: UnknownName: there is no such score. BadInput: there are fewer scored frames than clusters.
     """
     from sklearn.cluster import KMeans
 
@@ -27,7 +26,7 @@ def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
         raise UnknownName("score", by, own)
     known = scores[columns].notna().all(axis=1).to_numpy()
     if not 1 <= number <= known.sum():
-        raise CannotExport(f"{number} clusters", f"there are {known.sum()} scored frames; ask for fewer clusters")
+        raise BadInput(f"{number} clusters: there are {known.sum()} scored frames; ask for fewer clusters")
     labels = KMeans(number, n_init=4, random_state=SEED).fit_predict(scores.loc[known, columns].to_numpy(float))
     by_size = np.argsort(np.argsort(-np.bincount(labels, minlength=number), kind="stable"), kind="stable")
     found = np.full(len(scores), -1)

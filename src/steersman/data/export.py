@@ -15,7 +15,7 @@ import pandas
 import xarray
 
 from steersman.data import frames, lineage, tables
-from steersman.data.errors import CannotExport, NoFrames, Unconverted
+from steersman.data.errors import Unconverted
 from steersman.data.frames import units
 from steersman.data.history import History
 from steersman.data.stored import ANGSTROM, POSITIONS
@@ -23,7 +23,7 @@ from steersman.steering import SECONDS
 from steersman.store.names import walker_name
 from steersman.store.variables import CONVENTIONS
 from steersman.system import reading
-from steersman.system.errors import MissingExtra
+from steersman.system.errors import BadInput, MissingExtra
 from steersman.system.files import replace_file
 
 BOX = "box"  # variable of a frame
@@ -65,22 +65,22 @@ def trajectory(
         topology: file that MDAnalysis opens; None takes the run's own.
         overwrite: a file that is there is replaced.
         variables: what a .nc without a topology holds of each frame; None: all.
-    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingVariable.
+    Raises: BadInput: they cannot be written so or there, or there is a file, or none are chosen. MissingVariable.
         MissingExtra: MDAnalysis, or netCDF4 for a .nc.
     """
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
-        raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
+        raise BadInput(f"these frames: the table has no {', '.join(missing)}; take rows of `run.scores`")
     if not len(chosen):
-        raise NoFrames("no frames were chosen", "`run.scores.describe()` says from where to where scores are")
+        raise BadInput("no frames were chosen; `run.scores.describe()` says from where to where scores are")
     if path.suffix not in FORMATS:
-        raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
+        raise BadInput(f"{path}: the suffix says the format; take one of {', '.join(FORMATS)}")
     check_new(path, overwrite)
     if topology is None and history.directory.topology.exists():
         reading.opened(history.directory.topology, history.directory.path).close()
     if path.suffix == ".nc" and topology is None and not history.directory.topology.exists():
         return _fields(history, chosen, path, variables)
     if variables is not None:
-        raise CannotExport(str(path), "variables are chosen for a .nc of a run without atoms; this format has its own")
+        raise BadInput(f"{path}: variables are chosen for a .nc of a run without atoms; this format has its own")
     source = _Atoms(history, chosen, topology or history.directory.topology)
     if path.suffix != ".pdb" and source.times_ps.any() and (unit := history.state.time_unit) not in SECONDS:
         text = f"{path}: times are written as they are, for their unit is no known one: {unit!r}; the format has ps"
@@ -92,7 +92,7 @@ def trajectory(
 def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Write every table as CSV and Parquet, their units and the state as JSON; gives each file that is written.
 
-    Raises: CannotExport: there is one of the files, or they cannot be written. MissingExtra: pyarrow.
+    Raises: BadInput: there is one of the files, or they cannot be written. MissingExtra: pyarrow.
     """
     try:
         import pyarrow  # noqa: F401  (pandas needs it for Parquet)
@@ -120,24 +120,22 @@ def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> 
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Raises: CannotExport: the file is there, or its folder is not."""
+    """Raises: BadInput: the file is there, or its folder is not."""
     if path.exists() and not overwrite:
-        raise CannotExport(
-            str(path), "this file exists; choose another name, or replace it: `--overwrite` (in Python overwrite=True)"
+        raise BadInput(
+            f"{path}: this file exists; choose another name, or replace it: `--overwrite` (in Python overwrite=True)"
         )
     if not path.absolute().parent.is_dir():
-        raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
+        raise BadInput(f"{path}: there is no folder {path.parent}; make it first")
 
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Raises: CannotExport: in place of the system's error, which would look like one of the run's files."""
+    """Raises: BadInput: in place of the system's error, which would look like one of the run's files."""
     try:
         yield
     except OSError as error:
-        raise CannotExport(
-            str(path), f"this cannot be written: {error.strerror or error}; choose another place"
-        ) from None
+        raise BadInput(f"{path}: this cannot be written: {error.strerror or error}; choose another place") from None
 
 
 @contextlib.contextmanager
@@ -164,15 +162,15 @@ def _fields(history: History, chosen: pandas.DataFrame, path: Path, names: Seque
 
 
 def _all_classic(found: xarray.Dataset) -> xarray.Dataset:
-    """What NetCDF's classic format can hold. Raises: CannotExport: a name or a value that it cannot."""
+    """What NetCDF's classic format can hold. Raises: BadInput: a name or a value that it cannot."""
     for name in [*found.variables, *found.dims]:
         if not str(name).isascii():  # SciPy would write a file that others cannot open
-            raise CannotExport(str(name), f"the names in a .nc are ASCII; {INSTEAD}")
+            raise BadInput(f"{name}: the names in a .nc are ASCII; {INSTEAD}")
     return found.assign({name: _classic(found[name]) for name in found}).assign_attrs(Conventions=CONVENTIONS)
 
 
 def _classic(variable: xarray.DataArray) -> xarray.DataArray:
-    """A variable in a type that NetCDF's classic format has. Raises: CannotExport: none holds its values."""
+    """A variable in a type that NetCDF's classic format has. Raises: BadInput: none holds its values."""
     kind, size = variable.dtype.kind, variable.dtype.itemsize
     if kind == "b":
         return variable.astype("i1")
@@ -183,19 +181,19 @@ def _classic(variable: xarray.DataArray) -> xarray.DataArray:
         dates.encoding = {"dtype": "f8"}
         return dates
     if kind == "c":
-        raise CannotExport(str(variable.name), f"complex numbers; {INSTEAD}")
+        raise BadInput(f"{variable.name}: complex numbers; {INSTEAD}")
     if kind not in "iu" or variable.dtype in ("i1", "i2", "i4"):
         return variable
     most = max(abs(int(variable.min())), int(variable.max())) if variable.size else 0
     if most > EXACT:
-        raise CannotExport(str(variable.name), f"integers beyond 2**53; {INSTEAD}")
+        raise BadInput(f"{variable.name}: integers beyond 2**53; {INSTEAD}")
     return variable.astype("i4" if most < 2**31 else "f8")
 
 
 class _Atoms:
     """Chosen frames as positions of atoms.
 
-    Raises: CannotExport: frames and topology do not fit. MissingExtra.
+    Raises: BadInput: frames and topology do not fit. MissingExtra.
     """
 
     def __init__(self, history: History, chosen: pandas.DataFrame, topology: Path) -> None:
@@ -205,9 +203,9 @@ class _Atoms:
         found = like[POSITIONS].shape[1:] if POSITIONS in like else "none"
         if found != (self.atoms, 3):
             wanted = f"`{POSITIONS}` of shape ({self.atoms}, 3), one for each atom of {topology}"
-            raise CannotExport(str(history.directory.path), f"its frames need {wanted}; they have {found}")
+            raise BadInput(f"{history.directory.path}: its frames need {wanted}; they have {found}")
         if (unit := units(like[POSITIONS].attrs)) not in ANGSTROM:
-            raise CannotExport(POSITIONS, f"their unit is {unit!r}; known are {', '.join(ANGSTROM)}")
+            raise BadInput(f"{POSITIONS}: their unit is {unit!r}; known are {', '.join(ANGSTROM)}")
         self.to_angstrom = ANGSTROM[unit]
         self.box_to_angstrom = self._box_unit(like[BOX], unit) if BOX in like else None
         picosecond = SECONDS.get(history.state.time_unit, 1e-12) / 1e-12
@@ -215,10 +213,10 @@ class _Atoms:
 
     def _box_unit(self, box: xarray.DataArray, of_positions: str) -> float:
         if box.shape[1:] not in BOXES:
-            raise CannotExport(BOX, f"a frame's has the shape {box.shape[1:]}; known are {', '.join(BOXES.values())}")
+            raise BadInput(f"{BOX}: a frame's has the shape {box.shape[1:]}; known are {', '.join(BOXES.values())}")
         unit = units(box.attrs)
         if unit not in ("1", *ANGSTROM):
-            raise CannotExport(BOX, f"its unit is {unit!r}; known are {', '.join(ANGSTROM)}")
+            raise BadInput(f"{BOX}: its unit is {unit!r}; known are {', '.join(ANGSTROM)}")
         return ANGSTROM[of_positions if unit == "1" else unit]
 
     def set(self, first: int, rows: int) -> Iterator[int]:
@@ -245,13 +243,13 @@ def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
                 for number in source.set(first, block):
                     box = np.array(source.universe.dimensions) if number == 0 else box
                     if path.suffix == ".pdb" and not np.array_equal(box, source.universe.dimensions):
-                        raise CannotExport(str(path), f"frame {number} has another box, and a .pdb has one; take .xtc")
+                        raise BadInput(f"{path}: frame {number} has another box, and a .pdb has one; take .xtc")
                     _check_places(path, number, source.universe.atoms.positions)
                     try:
                         with _writing(path):
                             writer.write(source.universe.atoms)
                     except ValueError as unfit:  # coordinates too large for a PDB file, say
-                        raise CannotExport(str(path), f"frame {number}: {unfit}; try .xtc or .nc") from None
+                        raise BadInput(f"{path}: frame {number}: {unfit}; try .xtc or .nc") from None
                 yield min(first + block, len(source.chosen))
 
 
@@ -261,10 +259,9 @@ def _universe(topology: Path) -> Any:
     except ModuleNotFoundError:
         raise MissingExtra("MDAnalysis", "data") from None
     if not topology.is_file():
-        words = "there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the run; give "
-        raise CannotExport(
-            str(topology),
-            f"{words}a file of the atoms, `--topology FILE` (in Python topology=), or export to .nc, which needs none",
+        raise BadInput(
+            f"{topology}: there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the "
+            "run; give `--topology FILE` (in Python topology=), or export to .nc, which needs none"
         )
     try:
         with warnings.catch_warnings():
@@ -273,7 +270,7 @@ def _universe(topology: Path) -> Any:
                 return MDAnalysis.Universe(io.StringIO(_readable(topology.read_text())), format="PDB")
             return MDAnalysis.Universe(str(topology))
     except Exception as error:  # whatever a parser of MDAnalysis raises
-        raise CannotExport(str(topology), f"MDAnalysis cannot read it: {error!s:.200}") from None
+        raise BadInput(f"{topology}: MDAnalysis cannot read it: {error!s:.200}") from None
 
 
 def _readable(pdb: str) -> str:
@@ -302,7 +299,7 @@ def _dcd_times(path: Path, times_ps: np.ndarray) -> dict[str, Any]:
     parts = (each for each in range(1, MOST_STEPS) if abs(first * each - round(first * each)) < 0.01)
     steps = next(parts, MOST_STEPS)
     if not -(2**31) <= first * steps < 2**31 - 1:
-        raise CannotExport(path.name, f"a .dcd cannot hold a first time of {times_ps[0]:g} ps; {TIMELESS}")
+        raise BadInput(f"{path.name}: a .dcd cannot hold a first time of {times_ps[0]:g} ps; {TIMELESS}")
     return {"dt": apart, "nsavc": steps, "istart": round(first * steps)}
 
 
@@ -312,7 +309,7 @@ def _dcd_apart(times_ps: np.ndarray) -> float:
 
 
 def _check_times(path: Path, times_ps: np.ndarray) -> None:
-    """Raises: CannotExport: times in single precision are as far apart as others. Warns where those of a .dcd are."""
+    """Raises: BadInput: times in single precision are as far apart as others. Warns where those of a .dcd are."""
     if path.suffix == ".pdb":
         return
     if evenly := path.suffix == ".dcd":
@@ -329,16 +326,16 @@ def _check_times(path: Path, times_ps: np.ndarray) -> None:
         return
     at = int(np.argmin(right))
     words = f"{apart[at]:g} ps from {times_ps[at]:g} ps on is no time in single precision, which this format has"
-    raise CannotExport(str(path), f"{words}; take frames farther apart, or .dcd; {TIMELESS}")
+    raise BadInput(f"{path}: {words}; take frames farther apart, or .dcd; {TIMELESS}")
 
 
 def _check_places(path: Path, number: int, positions: np.ndarray) -> None:
-    """Raises: CannotExport: a file would hold other coordinates than these, (atoms, 3) in Angstrom."""
+    """Raises: BadInput: a file would hold other coordinates than these, (atoms, 3) in Angstrom."""
     most = FARTHEST_NM.get(path.suffix, np.inf) * ANGSTROM["nm"]
     reach = max(np.abs(positions).max(), np.ptp(positions, axis=0).max())
     if not (np.isfinite(reach) and reach <= most):
         farthest = f"coordinates up to {reach / ANGSTROM['nm']:g} nm, or so far apart"
-        raise CannotExport(str(path), f"frame {number} has {farthest}, which this format cannot hold; try .dcd or .nc")
+        raise BadInput(f"{path}: frame {number} has {farthest}, which this format cannot hold; try .dcd or .nc")
 
 
 def _turned(box: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -348,7 +345,7 @@ def _turned(box: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndar
         return box, positions
     volume = np.linalg.det(box)
     if abs(volume) < FLAT * np.linalg.norm(box, axis=1).prod():
-        raise CannotExport(BOX, f"vectors {box.tolist()}, which enclose nothing")
+        raise BadInput(f"{BOX}: vectors {box.tolist()}, which enclose nothing")
     box = box * np.sign(volume)  # of a left-handed box the opposite vectors, which repeat the same places
     turn, upper = np.linalg.qr(box.T)
     turn = turn * np.sign(np.diag(upper))
@@ -364,5 +361,5 @@ def _box(box: np.ndarray, to_angstrom: float) -> np.ndarray:
         return np.array([*(box[:3] * to_angstrom), *angles], np.float32)
     found = np.asarray(triclinic_box(*(box * to_angstrom)))
     if box.any() and not found.any():
-        raise CannotExport(BOX, f"vectors {box.tolist()}, which enclose nothing")
+        raise BadInput(f"{BOX}: vectors {box.tolist()}, which enclose nothing")
     return found

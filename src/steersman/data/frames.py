@@ -14,7 +14,8 @@ from xarray.core import indexing
 
 from steersman.data.errors import DamagedPart
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import FRAME, DamagedShard, Frames, MissingVariable, ShapeMismatch, Span, Stored
+from steersman.store import FRAME, DamagedShard, Frames, MissingVariable, Span, Stored
+from steersman.store.errors import shape_mismatch
 from steersman.store.names import walker_name
 
 DENSE = 16  # rows that are read together for one that is wanted: a read of one row alone costs as much
@@ -77,7 +78,7 @@ class _Chosen(BackendArray):
         first = each[int(walker[0])]
         for number, like in each.items():
             if like.shape != first.shape:
-                raise ShapeMismatch(name, f"shape {first.shape}", f"shape {like.shape} (of {walker_name(number)})")
+                raise shape_mismatch(name, f"shape {first.shape}", f"shape {like.shape} (of {walker_name(number)})")
         self.shape, self.dtype = (len(row), *first.shape), np.result_type(*(like.dtype for like in each.values()))
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -102,7 +103,7 @@ def dataset(
         walker, row: (n,) int, of each frame.
         names: variables to read; None reads all.
         lazy: read what is looked at, when it is; else all is in memory.
-    Raises: MissingVariable: there is none of this name. MissingFrame: there is no such row.
+    Raises: MissingVariable: there is none of this name. StoreError: there is no such row.
     """
     first = walker_name(walker[0])
     like = opened(frames, first)
@@ -123,7 +124,7 @@ def dataset(
 def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
     """(n, ...) of one variable, one read for each walker; single rows where few are wanted of many.
 
-    Raises: MissingVariable. MissingFrame. ShapeMismatch: walkers have it in other shapes.
+    Raises: MissingVariable. StoreError. BadVariable: walkers have it in other shapes.
     """
     found: np.ndarray | None = None
     for number in np.unique(walker):
@@ -131,7 +132,7 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
         read = _rows_of(_array(frames, name, number, row[at]), row[at])
         found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
         if read.shape[1:] != found.shape[1:]:
-            raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})")
+            raise shape_mismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})")
         found = found.astype(np.result_type(found, read), copy=False)  # each walker's first frame decides its dtype
         found[at] = read
     assert found is not None
@@ -139,7 +140,7 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
 
 
 def _array(frames: Frames, name: str, walker: int, row: np.ndarray) -> Stored:
-    """One variable of a walker that has these rows. Raises: MissingVariable. MissingFrame: a row below 0 is none."""
+    """One variable of a walker that has these rows. Raises: MissingVariable. StoreError: a row below 0 is none."""
     return frames.array(name, Span(walker_name(walker), int(row.min()), int(row.max()) + 1))
 
 

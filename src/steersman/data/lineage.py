@@ -9,12 +9,13 @@ import pandas
 import xarray
 
 from steersman.data import frames
-from steersman.data.errors import NoFrame, NoFrames
 from steersman.data.history import History
+from steersman.data.segment_table import no_frame
 from steersman.journal.walkers import Walker
 from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window
 from steersman.store.names import FrameName, walker_name
+from steersman.system.errors import BadInput
 
 CF_TIME = {1.0: "seconds", 60.0: "minutes", 3600.0: "hours", 86400.0: "days"}  # by their seconds, of fields on a sphere
 BEGINNING = "2000-01-01 00:00:00"  # of a calendar for times that have none
@@ -66,23 +67,23 @@ def rows(history: History, name: str) -> pandas.DataFrame:
 
     Args:
         name: of a segment, or of a frame, with which the lineage ends.
-    Raises: NoSuchSegment: the journal does not know it. NoFrames: no segment of the lineage has a published frame, or
+    Raises: UnknownName: the journal does not know it. BadInput: no segment of the lineage has a published frame, or
         one of them was set aside. NoFrame: its segment has no such frame.
     """
     segments = history.segments
     chain = np.array(segments.lineage(segments.find(name)))
     if aside := _aside(history, chain):
-        advice = "`run.frame` and `run.dataset` give the frames that are there"
-        raise NoFrames(f"the lineage of {name} is not known behind {aside}, which was damaged and set aside", advice)
+        problem = f"the lineage of {name} is not known behind {aside}, which was damaged and set aside"
+        raise BadInput(f"{problem}; `run.frame` and `run.dataset` give the frames that are there")
     first, end = segments.first[chain], segments.end[chain[-1]]
     if named := FrameName.parse(name):
         if named.frame >= end - first[-1]:
-            raise NoFrame(name, history.state.frames)
+            raise no_frame(name, history.state.frames)
         end = first[-1] + named.frame + 1
     ends = np.append(segments.parent_row[chain[1:]] + 1, end)
     lengths = np.maximum(ends - first, 0)
     if not lengths.any():
-        raise NoFrames(f"the lineage of {name} has no frames")
+        raise BadInput(f"the lineage of {name} has no frames; see `run.segments`")
     spans = [
         Span(walker_name(segments.walker[i]), int(a), int(b))
         for i, a, b in zip(chain, first, ends, strict=True)

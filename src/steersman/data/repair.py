@@ -17,7 +17,7 @@ from steersman.journal import file as journal
 from steersman.journal import manifest, missing
 from steersman.journal.decisions import Decision, decoded, encode
 from steersman.journal.decisions import read as read_decisions
-from steersman.journal.errors import JournalError
+from steersman.journal.errors import JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.modes.ensemble import Ensemble
@@ -51,7 +51,7 @@ from steersman.system.files import replace_file
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
     found = [f"{each.what} {each.number}" for each in problems if each.what in VERSIONED]
-    with contextlib.suppress(JournalError):  # there is nothing then that could be lost
+    with contextlib.suppress(JournalTooNew):  # there is nothing then that could be lost
         found = [*_lost(directory, problems), *found]
     return ", ".join(dict.fromkeys(found))
 

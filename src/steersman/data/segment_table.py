@@ -7,18 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.data.errors import NoFrame
 from steersman.data.slot_time import gone_at
 from steersman.journal import published
-from steersman.journal.errors import NoSuchSegment
+from steersman.journal.errors import no_segment
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.given import Given
 from steersman.journal.segments import HOW
 from steersman.journal.state import State
 from steersman.store import Span
 from steersman.store.names import FrameName, SegmentName, walker_name
+from steersman.system.errors import UnknownName
 
 BATCH = 16_384  # frames that are read at a time
+
+
+def no_frame(name: str, frames: int) -> UnknownName:
+    return UnknownName("frame", name, [f"0 to {frames - 1}, a row of `run.scores`, or SEGMENT:FRAME"] if frames else [])
 
 
 @dataclass(frozen=True)
@@ -68,16 +72,16 @@ class SegmentTable:
     def find(self, name: str) -> int:
         """The position of a segment, or of that of a frame (w0.7:3).
 
-        Raises: NoSuchSegment: the journal knows none. NoFrame: the segment has others.
+        Raises: UnknownName: the journal knows none, or the segment has other frames.
         """
         found = SegmentName.parse(name)
         same = (self.walker == found.walker) & (self.number == found.number) if found else np.zeros(0, bool)
         if not same.any():
-            raise NoSuchSegment(name, self.name(len(self) - 1) if len(self) else "none yet")
+            raise no_segment(name, self.name(len(self) - 1) if len(self) else "")
         at = int(same.argmax())
         named, frames = FrameName.parse(name), self.end - self.first
         if named and 0 < frames[at] <= named.frame:
-            raise NoFrame(name, int(frames.sum()))
+            raise no_frame(name, int(frames.sum()))
         return at
 
     @property

@@ -14,10 +14,10 @@ import numpy as np
 import pandas
 
 from steersman.data import reweighing
-from steersman.data.errors import NoFrame
 from steersman.data.frames import warn_of_damage
 from steersman.data.history import History
 from steersman.data.lineage import since_prepared
+from steersman.data.segment_table import no_frame
 from steersman.journal import file as journal
 from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
@@ -184,17 +184,17 @@ def frames(history: History) -> pandas.DataFrame:
 
 
 def place_of(history: History, index: int | str) -> tuple[str, int]:
-    """Segment and row of a frame: by its row of `scores`, or its name. Raises: NoFrame. NoSuchSegment."""
+    """Segment and row of a frame: by its row of `scores`, or its name. Raises: UnknownName: there is none."""
     if isinstance(index, str):
         named = FrameName.parse(index)
         at = history.segments.find(index) if named else -1
         row = int(history.segments.first[at]) + named.frame if named else -1
         if named is None or row >= history.segments.end[at]:
-            raise NoFrame(index, history.state.frames)
+            raise no_frame(index, history.state.frames)
         return history.segments.name(at), row
     found = frames(history)
     if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= index < len(found):
-        raise NoFrame(str(index), len(found))
+        raise no_frame(str(index), len(found))
     return str(found["segment"][index]), int(found["row"][index])
 
 

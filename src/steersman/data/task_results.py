@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy._core import numeric
 
-from steersman.data.errors import NotDone, NotPlainResult
 from steersman.data.history import History
 from steersman.journal.calls import RESULT, named
-from steersman.journal.errors import RunDamaged
-from steersman.system.errors import EngineError, UnknownName
+from steersman.journal.errors import run_damaged
+from steersman.system.errors import BadInput, EngineError, UnknownName
 
 PLAIN = {("builtins", "complex"): complex, ("builtins", "slice"): slice, ("builtins", "range"): range}
 PLAIN |= {("collections", "OrderedDict"): OrderedDict}
@@ -32,17 +31,24 @@ def result(history: History, name: str) -> Any:
     if call is None and name not in state.asked:
         raise UnknownName("task", name, state.asked)
     if call is None or not call.sha256:
-        raise NotDone(name, str(directory.path), call.done.cause if call and call.done else "")
+        how = f"failed: {call.done.cause}" if call and call.done else "is not done"
+        raise BadInput(
+            f"{name} {how}; `steersman resume {directory.path}` goes on with a run that has ended without it"
+        )
     file = directory.task(call.key) / RESULT
     pickled = directory.read(file, file.stat().st_size)
     if hashlib.sha256(pickled).hexdigest() != call.sha256:
-        raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
+        raise run_damaged(directory.path, f"{file.relative_to(directory.path)} was changed since it was made")
     try:
         return _Unpickler(pickled, str(file)).load()
     except EngineError:
         raise
     except Exception as error:  # whatever a pickle makes of bytes that pickle did not write
-        raise NotPlainResult(f"value that cannot be read, {type(error).__name__}", str(file)) from None
+        raise _not_plain(f"value that cannot be read, {type(error).__name__}", file) from None
+
+
+def _not_plain(what: str, file: object) -> BadInput:
+    return BadInput(f"its result holds a {what}; where the run is yours, load it with pickle: {file}")
 
 
 class _Unpickler(pickle._Unpickler):
@@ -63,11 +69,11 @@ class _Unpickler(pickle._Unpickler):
             return PLAIN[module, name]
         if module in ("numpy", "numpy._core.multiarray", "numpy._core.numeric") and name in self._numpy:
             return self._numpy[name]
-        raise NotPlainResult(f"{module}.{name}", self._path)
+        raise _not_plain(f"{module}.{name}", self._path)
 
     def _expect(self, value: Any, plain: bool) -> Any:
         if not plain:
-            raise NotPlainResult(f"{type(value).__name__} {value!r:.40}", self._path)
+            raise _not_plain(f"{type(value).__name__} {value!r:.40}", self._path)
         return value
 
     def _type(self, name: Any, align: bool, copy: bool) -> Any:

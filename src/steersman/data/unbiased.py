@@ -10,14 +10,13 @@ import numpy as np
 import pandas
 
 from steersman.data import tables
-from steersman.data.errors import BadExpression
 from steersman.data.history import History
 from steersman.journal import published
 from steersman.journal.modes.biases import Biases
 from steersman.steering.reweighting import Reweighted
 from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Window
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 BINS = 50
 
@@ -34,14 +33,14 @@ class Unbiased:
     expressions of columns ("phi > 0 and z_1 < 1"), or arrays (n,) along `Run.scores`.
 
     Warns: FewPassages: an interval may be too narrow.
-    Raises: BadRequest: the run has no bias, or too few frames of it. BadScores: the stored energies are not the bias's.
+    Raises: BadInput: the run has no bias, or too few frames of it. BadScores: the stored energies are not the bias's.
     """
 
     history: History
 
     def __post_init__(self) -> None:
         if not self.history.state.mode(Biases).versions:
-            raise BadRequest("this run has no bias; `steersman analyse RUN` makes a Markov state model of such a run")
+            raise BadInput("this run has no bias; `steersman analyse RUN` makes a Markov state model of such a run")
 
     @cached_property
     def table(self) -> pandas.DataFrame:
@@ -54,7 +53,7 @@ class Unbiased:
         return tables.reweighted(self.history, self.table)
 
     def values(self, of: str | np.ndarray) -> np.ndarray:
-        """(n,) of a quantity or state along `table`. Raises: BadExpression: it is none."""
+        """(n,) of a quantity or state along `table`. Raises: BadInput: it is none."""
         found = self._found(of) if isinstance(of, str) else np.asarray(of)
         if found.shape != (len(self.table),) or found.dtype.kind not in "biuf":
             raise self._bad(of, f"it is not one number for each of {len(self.table):,} frames")
@@ -71,12 +70,12 @@ class Unbiased:
         except Exception as error:  # whatever pandas makes of what a person wrote
             raise self._bad(of, str(error)) from None
 
-    def _bad(self, of: str | np.ndarray, problem: str) -> BadExpression:
+    def _bad(self, of: str | np.ndarray, problem: str) -> BadInput:
         text = of if isinstance(of, str) else f"an array of shape {np.shape(of)}"
-        return BadExpression(text, problem, tuple(self.table))
+        return BadInput(f"{text!r}: {problem}; write an expression of these columns: {', '.join(self.table)}")
 
     def state(self, of: str | np.ndarray) -> np.ndarray:
-        """(n,) bool, whether a frame is in a state. Raises: BadExpression."""
+        """(n,) bool, whether a frame is in a state. Raises: BadInput."""
         found = self.values(of)
         if found.dtype != bool:
             raise self._bad(of, "it is not true or false, as 0 < phi < 2 is")
@@ -124,4 +123,4 @@ class Unbiased:
         try:
             self.weights.check()
         except ValueError as error:
-            raise BadRequest(f"{self.history.directory.path}: {error}; simulate more") from None
+            raise BadInput(f"{self.history.directory.path}: {error}; simulate more") from None

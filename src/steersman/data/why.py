@@ -30,7 +30,7 @@ def why(history: History, name: str) -> dict[str, Any]:
     Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, draw, with_model,
         bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
         candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
-    Raises: NoSuchSegment: the journal does not know it.
+    Raises: UnknownName: the journal does not know it.
     """
     segments = history.segments
     at = segments.find(name)
@@ -97,7 +97,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         models (what is known of the fit of each model that chose one of them or that one was given), biases (SHA-256 by
         version, of those that pushed one of them), seed of the run, sha256 of the workflow file, parameters at the
         beginning of the run and what people had set by the newest of them, and environment with the git commit.
-    Raises: NoSuchSegment: the journal does not know it.
+    Raises: UnknownName: the journal does not know it.
     """
     directory, found = history.directory, history.segments
     segments: list[dict[str, Any]] = []

@@ -34,7 +34,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
 from steersman.steering.stop import Budget
-from steersman.system.errors import BadRequest, BadValue
+from steersman.system.errors import BadInput, BadValue
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def resume(
         source: a workflow file to go on with, whose loop is that of the run; see `engine.mending`.
         place: another site, or what is to be different at its own; its seed and its order stay.
     Raises: BadInput: a parameter cannot be set so, or the run would end at once, or cannot use the site. RunIsLocked:
-            another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
+            another process drives it. JournalTooNew. EngineError: the journal cannot be written. BadDirectory.
     """
     copies.refuse(directory.path)
     _expect_nobody(directory.path)
@@ -227,7 +227,7 @@ def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], st
     changed = loading.changed(workflow, params, settings)
     loading.check_rules(workflow, changed)
     if state.finished and (end := ending.met(state, workflow.stop_rule(changed), state.now)):
-        raise BadRequest(
+        raise BadInput(
             f"with these parameters the run would end at once: {end.reason}. Give others, or another value where the "
             "rule takes it from a parameter; else start a new run"
         )

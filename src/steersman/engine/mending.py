@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from steersman.engine.errors import OtherLoop
 from steersman.engine.people import who
 from steersman.journal import file as journal
 from steersman.journal.calls import RESULT, TASKS, Call
@@ -22,6 +21,7 @@ from steersman.journal.state import State
 from steersman.stages import loading, modules, trust
 from steersman.stages.versions import MAY_DIFFER, differing
 from steersman.stages.workflow import Workflow
+from steersman.system.errors import BadInput
 from steersman.system.files import replace_file, sync_tree
 
 
@@ -42,7 +42,7 @@ class Mended:
 def asked(directory: RunDirectory, source: Path) -> Mended | None:
     """What a person wants a run to have as its workflow file; None: it has it.
 
-    Raises: OtherLoop: a simulation, a training or a decision would not be what it was. BadWorkflow.
+    Raises: BadInput: a simulation, a training or a decision would not be what it was. BadWorkflow.
     """
     workflow, text = loading.load(source), source.read_bytes()
     others = modules.differing(source, directory.modules)
@@ -50,7 +50,13 @@ def asked(directory: RunDirectory, source: Path) -> Mended | None:
     may = MAY_DIFFER if begun else MAY_DIFFER | {"before", "prepare"}
     loop, changed = differing(directory.workflow.read_bytes(), text, others, may)
     if loop:
-        raise OtherLoop(str(directory.path), str(source), tuple(sorted(loop)))
+        raise BadInput(
+            "{path} holds another run: its file and {source} differ in {differs}. A run goes on with a file in which "
+            "only functions under @wf.task, after, yardstick, figure or panel differ, and the functions and modules "
+            "beside it that these alone use; until a start is prepared, before and prepare, too. For another loop "
+            "start a new run",
+            path=directory.path, source=source, differs=", ".join(sorted(loop)),
+        )  # fmt: skip
     if text == directory.workflow.read_bytes() and not others:
         loading.adopt(directory.workflow, workflow)
         return None

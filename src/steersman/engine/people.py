@@ -16,11 +16,10 @@ from typing import Any
 from msgspec import json, to_builtins
 
 from steersman.bus import BusError, BusTimeout, TupleSpace
-from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import LONGEST, TELL, Inbox, Words
 from steersman.journal import copies
 from steersman.journal import file as journal
-from steersman.journal.errors import NoSuchSegment
+from steersman.journal.errors import FINISHED, no_segment
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import End, FrameId, Prepared, Session, Tell
@@ -30,7 +29,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import Steering
 from steersman.store.names import FrameName, SegmentName
-from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 ANSWER = "tell.answer"  # name of tuples on the bus
 VERBS = ("pause", "continue", "stop", "pin", "set", "finish")
@@ -56,7 +55,7 @@ def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
 
     Args:
         said_by: who says it; "": the person at this process.
-    Raises: BadInput: a word is too long, or the campaign refused it. NotRunning.
+    Raises: BadInput: a word is too long, the campaign refused it, or is not there.
     """
     expect_driver(directory)
     if longest := [word for word in words if len(word) > LONGEST]:
@@ -73,7 +72,7 @@ def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
             raise _not_running(directory) from None
         raise
     if not done:
-        raise BadRequest(text)
+        raise BadInput(text)
     return str(text)
 
 
@@ -109,16 +108,19 @@ def who() -> str:
 
 
 def expect_driver(directory: RunDirectory) -> None:
-    """Raises: NotRunning: no process drives this run; how it ended, if it did. IsACopy."""
+    """Raises: BadInput: no process drives this run, and how it ended, if it did; or it is a copy."""
     copies.refuse(directory.path)
     holder = owner(directory.path)
     if holder is None or holder.why_gone:
         raise _not_running(directory)
 
 
-def _not_running(directory: RunDirectory) -> NotRunning:
-    end = _end(directory)
-    return NotRunning(str(directory.path), end.outcome if end else "", end.reason if end else "")
+def _not_running(directory: RunDirectory) -> BadInput:
+    end, path = _end(directory), directory.path
+    if end and end.outcome in FINISHED:
+        return BadInput(f"{path} is over ({end.outcome}): {end.reason}")
+    state = f"has ended ({end.outcome}): {end.reason}" if end else "is not running, or does not answer"
+    return BadInput(f"{path} {state}; `steersman resume {path}` continues it")
 
 
 def _end(directory: RunDirectory) -> End | None:
@@ -177,7 +179,7 @@ class People:
         if verb not in VERBS:
             raise UnknownName("command", verb, VERBS)
         if why := self._over(verb):
-            raise BadRequest(f"this comes too late, for the run is ending: {why}; `steersman resume` can go on with it")
+            raise BadInput(f"this comes too late, for the run is ending: {why}; `steersman resume` can go on with it")
         said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
         match verb, _exactly(verb, rest):
             case "stop", [name]:
@@ -187,20 +189,20 @@ class People:
             case "set", [assignment]:
                 return said(settings=changes([assignment], self._state.wishes.settings, self._check, "set"))
             case "pause", _ if self._state.wishes.paused:
-                raise BadRequest(f"{self._state.wishes.paused.who} paused the run already")
+                raise BadInput(f"{self._state.wishes.paused.who} paused the run already")
             case "continue", _ if not self._state.wishes.paused:
-                raise BadRequest("the run is not paused")
+                raise BadInput("the run is not paused")
         return said()
 
     def _running(self, name: str) -> str:
         segment = self._segment(name)
         if segment.end is not None:
-            raise BadRequest(f"segment {name} has ended: {segment.how}")
+            raise BadInput(f"segment {name} has ended: {segment.how}")
         return segment.name
 
     def _frame(self, frame: str) -> FrameId:
         if why := self._steering.no_pins:
-            raise BadRequest(why)
+            raise BadInput(why)
         named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
         row = segment.first + named.frame if named else -1
         end = self._state.walkers[segment.walker].rows_end(segment)
@@ -221,7 +223,7 @@ class People:
             if named.number < len(segments):
                 return segments[named.number]
         newest = [walker.segments[-1].name for walker in self._state.walkers.values() if walker.segments]
-        raise NoSuchSegment(name, newest[-1] if newest else "none yet")
+        raise no_segment(name, newest[-1] if newest else "")
 
 
 def _exactly(verb: str, words: list[str]) -> list[str]:

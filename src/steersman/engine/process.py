@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from steersman.journal.errors import NoRoom
+from steersman.journal.errors import no_room
 from steersman.system.node import processes_left
 
 M_MMAP_THRESHOLD = -3  # malloc.h
@@ -30,16 +30,16 @@ def give_large_arrays_back() -> None:
 
 
 def allow_many_files(run: Path) -> None:
-    """Lift the limit of open files as far as it may go: Parsl's sockets grow with the workers. Raises: NoRoom."""
+    """Lift the limit of open files as far as it may go: Parsl's sockets grow with the workers. Raises: EngineError."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= most < FEWEST_FILES:
         words = f"a process may open only {most} files here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
-        raise NoRoom(str(run), words)
+        raise no_room(run, words)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def expect_processes(run: Path, executors: int, workers: int) -> None:
-    """See that the processes and threads of a run may be started. Raises: NoRoom.
+    """See that the processes and threads of a run may be started. Raises: EngineError.
 
     Args:
         executors, workers: on this machine.
@@ -47,7 +47,7 @@ def expect_processes(run: Path, executors: int, workers: int) -> None:
     wanted = OF_A_DRIVER + OF_AN_EXECUTOR * executors + OF_A_WORKER * workers
     if (left := processes_left()) < wanted:
         words = f"{left:.0f} more processes and threads may be started here, a run with {workers} workers has {wanted}"
-        raise NoRoom(str(run), f"{words} (`ulimit -u`, or `pids.max` of the container)")
+        raise no_room(run, f"{words} (`ulimit -u`, or `pids.max` of the container)")
 
 
 def no_process(error: BaseException) -> bool:

@@ -32,7 +32,7 @@ from steersman.executors import batch
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
-from steersman.journal.errors import NoRoom
+from steersman.journal.errors import no_room
 from steersman.journal.records import End, Note, Record, Session, Tell
 from steersman.journal.records import Run as RunRecord
 from steersman.journal.run_directory import needing_room
@@ -79,7 +79,7 @@ class Run(Driven):
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
 
-        Raises: RunIsLocked: another process drives this run. NoRoom: the disk is full, read-only, or the like.
+        Raises: RunIsLocked: another process drives this run. EngineError: the disk is full, read-only, or the like.
             KeyboardInterrupt: at a second Ctrl-C.
         """
         path = self.directory.path
@@ -113,7 +113,7 @@ class Run(Driven):
                 raise
             problem = f"no further process or thread may be started ({error})"
             self.recorder.record(End(outcome="interrupted", reason=problem))
-            raise NoRoom(str(self.directory.path), problem) from None
+            raise no_room(self.directory.path, problem) from None
         self.recorder.record(end)
         self.recorder.journal.sync()
 

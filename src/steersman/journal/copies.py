@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from steersman.journal.errors import IsACopy
 from steersman.system import reading
+from steersman.system.errors import BadInput
 from steersman.system.files import replace_file
 from steersman.system.reading import OddFile
 
@@ -52,9 +52,11 @@ def known_until(run: Path) -> float:
 
 
 def refuse(run: Path) -> None:
-    """Raises: IsACopy: what is about to be done can only be done with the run itself."""
+    """Raises: BadInput: what is about to be done can only be done with the run itself."""
     if origin := of(run):
-        raise IsACopy(str(run), origin.run, origin.at)
+        raise BadInput(
+            f"{run} is a copy of run {origin.run} at {origin.at}; use `steersman remote tell | resume {origin.run}`"
+        )
 
 
 def mark(run: Path, origin: Origin) -> None:

@@ -26,7 +26,7 @@ import msgspec
 import yaml
 
 from steersman.journal.calls import TASKS
-from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged, RunIsGone
+from steersman.journal.errors import BadDirectory, no_room, run_damaged
 from steersman.journal.file import Place, follow
 from steersman.store import Frames, make_root
 from steersman.system import plain
@@ -248,32 +248,35 @@ def _unborn(path: Path) -> bool:
 
 @contextlib.contextmanager
 def needing_room(path: Path) -> Iterator[None]:
-    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error. RunIsGone: the
+    """Raises: EngineError: the disk is full, read-only, or the like, in place of the system's error; or the
     directory is not there any more."""
     try:
         yield
     except Exception as error:
         if not path.exists():
-            raise RunIsGone(str(path)) from None
+            raise EngineError(
+                f"{path} was removed or moved while it was driven; all its processes have ended. If it was moved, "
+                "continue it with `steersman resume` and its new path"
+            ) from None
         if not isinstance(error, OSError) or error.errno not in NO_ROOM:
             raise
-        raise NoRoom(str(path), error.strerror or str(error)) from None
+        raise no_room(path, error.strerror or str(error)) from None
 
 
 @contextlib.contextmanager
 def reading(directory: RunDirectory) -> Iterator[None]:
-    """Raises: RunDamaged: in place of what a file that cannot be read or decoded makes its reader raise. A TypeError,
+    """Raises: DamagedFile: in place of what a file that cannot be read or decoded makes its reader raise. A TypeError,
     say, is a mistake of ours or of a caller, and passes."""
     try:
         yield
     except (EngineError, PermissionError):
         raise
     except (OSError, MemoryError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+        raise run_damaged(directory.path, f"{type(error).__name__}: {error!s:.200}") from None
     except Exception as error:
         if not _has_flaws(directory):  # a mistake of a caller's, or of ours
             raise
-        raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+        raise run_damaged(directory.path, f"{type(error).__name__}: {error!s:.200}") from None
 
 
 def _has_flaws(directory: RunDirectory) -> bool:

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from steersman.remote.errors import TooLarge
+from steersman.remote.errors import too_large
 from steersman.remote.wire import MOST_BYTES, inflated
 from steersman.stages import modules
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 MOST_UNPACKED = 2**29  # bytes of the archive, which is at most MOST_BYTES when it is compressed
 
@@ -20,7 +20,7 @@ MOST_UNPACKED = 2**29  # bytes of the archive, which is at most MOST_BYTES when 
 def files(workflow: Path, *others: Path) -> dict[str, bytes]:
     """A workflow file, the modules of its folder that it imports, and others under their own names, by name.
 
-    Raises: BadRequest: two have the same name, or one cannot be read.
+    Raises: BadInput: two have the same name, or one cannot be read.
     """
     found: dict[str, bytes] = {}
     inside = [
@@ -29,13 +29,13 @@ def files(workflow: Path, *others: Path) -> dict[str, bytes]:
     ]
     for name, path in [*inside, *((path.name, path) for path in others)]:
         if name in found and found[name] != _read(path):
-            raise BadRequest(f"two files are called {name}, but all files go to one folder at the site; rename one")
+            raise BadInput(f"two files are called {name}, but all files go to one folder at the site; rename one")
         found[name] = _read(path)
     return found
 
 
 def pack(contents: Mapping[str, bytes]) -> bytes:
-    """The same bytes for the same files. Raises: TooLarge."""
+    """The same bytes for the same files. Raises: BadInput: they are too large."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, content in sorted(contents.items()):
@@ -44,20 +44,20 @@ def pack(contents: Mapping[str, bytes]) -> bytes:
             archive.addfile(member, io.BytesIO(content))
     compressed = zlib.compress(packed.getvalue())
     if len(compressed) > MOST_BYTES:
-        raise TooLarge("the workflow with its inputs", len(compressed), MOST_BYTES)
+        raise too_large("the workflow with its inputs", len(compressed), MOST_BYTES)
     return compressed
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Write the files into a folder, and nowhere else. Raises: BadRequest: it is no archive of ours, or too large."""
+    """Write the files into a folder, and nowhere else. Raises: BadInput: it is no archive of ours, or too large."""
     try:
         archive = tarfile.open(fileobj=io.BytesIO(inflated(packed, MOST_UNPACKED)), mode="r:")  # noqa: SIM115
         members = archive.getmembers()
     except (ValueError, tarfile.TarError) as error:
-        raise BadRequest(f"the archive cannot be unpacked: {error}") from None
+        raise BadInput(f"the archive cannot be unpacked: {error}") from None
     size = sum(member.size for member in members)
     if size > MOST_UNPACKED or not all(member.type == tarfile.REGTYPE for member in members):
-        raise BadRequest(f"the archive holds more than files, or {size:,} bytes; {MOST_UNPACKED:,} are unpacked")
+        raise BadInput(f"the archive holds more than files, or {size:,} bytes; {MOST_UNPACKED:,} are unpacked")
     archive.extractall(folder, filter="data")
 
 
@@ -70,4 +70,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from None

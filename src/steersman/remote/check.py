@@ -11,7 +11,7 @@ from typing import Any
 from steersman.executors.preflight import Finding
 from steersman.executors.site_files import is_path
 from steersman.remote import bundle, facts
-from steersman.remote.errors import EndpointOffline
+from steersman.remote.errors import offline
 from steersman.remote.site import Site
 from steersman.remote.submit import ALLOCATION, JOB
 
@@ -28,7 +28,7 @@ def check(site: Site, site_file: str = "") -> Iterator[Finding]:
     """
     about = site.about()
     if about["status"] != "online":
-        raise EndpointOffline(site.endpoint.name)
+        raise offline(site.endpoint.name)
     yield Finding("endpoint", True, f"online, version {about.get('endpoint_version')} on {about.get('hostname')}")
     yield template(about)
     began = time.monotonic()

@@ -19,10 +19,10 @@ import msgspec
 
 from steersman.journal import copies
 from steersman.remote import incoming, transfer
-from steersman.remote.errors import BadAnswer, Damaged
+from steersman.remote.errors import bad_answer
 from steersman.remote.known import Sent, seen
 from steersman.remote.site import WITHIN_S, Site
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadInput, EngineError, UnknownName
 from steersman.system.files import locked, replace_file
 
 HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, so read before and put in place behind
@@ -53,7 +53,7 @@ class View:
     def read(self, *then: Question) -> list[Any]:
         """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it.
 
-        Raises: BadAnswer: of the site, see incoming.py.
+        Raises: EngineError: of the site, see incoming.py.
         """
         progress = _Progress()
         while True:
@@ -116,19 +116,19 @@ class Copy:
         path: made when missing.
         most: bytes of a group of files that may come so.
         show: called with the bytes that came, of how many.
-    Raises: BadRequest: there is something else.
+    Raises: BadInput: there is something else.
     """
 
     def __init__(
         self, view: View, path: Path, most: int, show: Callable[[int, int], None] = lambda received, size: None
     ) -> None:
         if path.exists() and not path.is_dir():
-            raise BadRequest(f"{path} is a file; give another --to")
+            raise BadInput(f"{path} is a file; give another --to")
         ours = copies.FOLDER
         if path.exists() and copies.of(path) is None and any(each.name != ours for each in path.iterdir()):
-            raise BadRequest(f"{path} exists and is not a copy of a remote run; give another --to")
+            raise BadInput(f"{path} exists and is not a copy of a remote run; give another --to")
         if (path / ours).is_symlink():
-            raise BadRequest(f"{path / ours} is a symbolic link; give another --to")
+            raise BadInput(f"{path / ours} is a symbolic link; give another --to")
         self.path, self._view, self._most, self._show = path, view, most, show
         self._of = _Identities(path / ours / "identities.json")
         self._listings = 0
@@ -149,7 +149,7 @@ class Copy:
         look, found = self._view.read(("listing", {"groups": list(groups)}))
         there, done = _without_journals(found), Fetched(look)
         if not self._view.begun:
-            raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
+            raise BadInput(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
         journals = {name: self._view.path / name for name in JOURNALS}
         known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
         if copies.of(self.path) is None:
@@ -195,7 +195,7 @@ class Copy:
                 part.replace(incoming.place(self.path, path))
                 self._of[path] = of
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise BadAnswer(f"{error.filename} is a file, and a folder of files") from None
+            raise bad_answer(f"{error.filename} is a file, and a folder of files") from None
         finally:
             self._of.keep()
 
@@ -213,7 +213,7 @@ class Copy:
         """Size and identity of the files there, by path; but the journals, which were read before."""
         self._listings += 1
         if self._listings > LISTINGS:
-            raise BadAnswer("other files in each listing, without end")
+            raise bad_answer("other files in each listing, without end")
         (found,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
         return _without_journals(found)
 
@@ -263,10 +263,10 @@ class _Progress:
         self._missed = 0
 
     def expect(self, received: int, ended: int) -> None:
-        """Args: received: bytes of an answer; ended: files that it completed. Raises: BadAnswer: too little, again."""
+        """Args: received: bytes of an answer; ended: files that it completed. Raises EngineError: too little, again."""
         self._missed += not ended and transfer.is_little(received)
         if self._missed > MISSES:
-            raise BadAnswer("piece after piece of a file, without ever coming to its end")
+            raise bad_answer("piece after piece of a file, without ever coming to its end")
 
 
 class _Part:
@@ -355,15 +355,17 @@ def _complete(answer: Mapping[str, Any]) -> bool:
 
 
 def _expect_at_most(answer: Mapping[str, Any], most: int) -> None:
-    """Raises: BadAnswer: a file is larger than it can be."""
+    """Raises: EngineError: a file is larger than it can be."""
     if not answer.get("gone") and answer["offset"] + len(answer["data"]) > most:
-        raise BadAnswer(f"more than {most:,} bytes of {answer['path']!r}")
+        raise bad_answer(f"more than {most:,} bytes of {answer['path']!r}")
 
 
 def _checked(answer: Mapping[str, Any]) -> bytes:
-    """Raises: Damaged: it is not what was read at the site."""
+    """Raises: EngineError: it is not what was read at the site."""
     if hashlib.sha256(answer["data"]).hexdigest() != answer["sha256"]:
-        raise Damaged(answer["path"])
+        raise EngineError(
+            f"{answer['path']} did not arrive as it was sent; fetch again, which continues where it stopped"
+        )
     data: bytes = answer["data"]
     return data
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from steersman.journal import copies
 from steersman.remote import transfer
-from steersman.remote.errors import BadAnswer
+from steersman.remote.errors import bad_answer
 from steersman.system.files import PARTIAL
 
 OURS = (*transfer.PRIVATE, copies.FOLDER)  # at the top of a run directory, and never taken from a site
@@ -103,9 +103,9 @@ KINDS: dict[str, Any] = {
 
 
 def checked(questions: Sequence[tuple[str, dict[str, Any]]], answers: Sequence[msgspec.Raw]) -> list[Any]:
-    """The answers to questions, see `Site.ask`. Raises: BadAnswer: they are none, or of another kind."""
+    """The answers to questions, see `Site.ask`. Raises: EngineError: they are none, or of another kind."""
     if len(answers) != len(questions):
-        raise BadAnswer(f"{len(answers)} answers to {len(questions)} questions")
+        raise bad_answer(f"{len(answers)} answers to {len(questions)} questions")
     found = []
     for (question, given), raw in zip(questions, answers, strict=True):
         answer = _taken(lambda: msgspec.msgpack.decode(raw, type=KINDS[question]))  # noqa: B023
@@ -122,28 +122,28 @@ def checked(questions: Sequence[tuple[str, dict[str, Any]]], answers: Sequence[m
 
 
 def done(result: dict[str, Any]) -> Done:
-    """What a program did there. Raises: BadAnswer."""
+    """What a program did there. Raises: EngineError."""
     return _taken(lambda: msgspec.convert(result, Done))
 
 
 def facts(text: str) -> dict[str, Any]:
-    """What facts.py printed there. Raises: BadAnswer."""
+    """What facts.py printed there. Raises: EngineError."""
     return dict(_taken(lambda: msgspec.json.decode(text, type=Facts)))
 
 
 def installed(text: str) -> dict[str, str]:
-    """What install_there.py printed there: python and problem. Raises: BadAnswer."""
+    """What install_there.py printed there: python and problem. Raises: EngineError."""
     return dict(_taken(lambda: msgspec.json.decode(text, type=Installed)))
 
 
 def place(folder: Path, path: str) -> Path:
-    """Where a file of a run lies in its copy. Raises: BadAnswer: outside, or behind a symbolic link."""
+    """Where a file of a run lies in its copy. Raises: EngineError: outside, or behind a symbolic link."""
     _check_path(path)
     found = folder
     for name in path.split("/"):
         found = found / name
         if found.is_symlink():
-            raise BadAnswer(f"{path!r} is behind the symbolic link {found}; remove it")
+            raise bad_answer(f"{path!r} is behind the symbolic link {found}; remove it")
     return found
 
 
@@ -151,31 +151,31 @@ def _taken(decode: Callable[[], T]) -> T:
     try:
         return decode()
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(str(error)) from None
+        raise bad_answer(str(error)) from None
 
 
 def _check_path(path: str) -> None:
-    """Raises: BadAnswer: no path of a file in a run directory, or one of a file that is ours alone."""
+    """Raises: EngineError: no path of a file in a run directory, or one of a file that is ours alone."""
     names = path.split("/")
     strange = path.startswith("/") or "\0" in path or any(name in ("", ".", "..") for name in names)
     long = len(path.encode()) > MOST_PATH or any(len(name.encode()) > MOST_NAME for name in names)
     if strange or long or names[0] in OURS or path.endswith(PARTIAL):
-        raise BadAnswer(f"it names the file {path[:MOST_PATH]!r}, which a run's directory at a site has not")
+        raise bad_answer(f"it names the file {path[:MOST_PATH]!r}, which a run's directory at a site has not")
 
 
 def _check_parts(pieces: Sequence[transfer.Piece], parts: Sequence[Part]) -> None:
-    """Raises: BadAnswer: not the pieces that were asked for, in their order."""
+    """Raises: EngineError: not the pieces that were asked for, in their order."""
     if not parts or len(parts) > len(pieces):
-        raise BadAnswer(f"{len(parts)} pieces for {len(pieces)}")
+        raise bad_answer(f"{len(parts)} pieces for {len(pieces)}")
     for (path, offset, of), part in zip(pieces, parts, strict=False):
         whole = {"of", "offset", "size", "data", "sha256"} <= part.keys()
         same = whole and part["offset"] == offset and (not of or part["of"] == of)
         if part["path"] != path or not (part.get("gone") or same):
-            raise BadAnswer(f"another piece than that of {path!r} from {offset:,}")
+            raise bad_answer(f"another piece than that of {path!r} from {offset:,}")
 
 
 def _check_state(state: State) -> None:
-    """Raises: BadAnswer: it lacks what its state has."""
+    """Raises: EngineError: it lacks what its state has."""
     needs = {"ended": "code", "lost": "why", "waiting": "where"}.get(state["state"])
     if needs and needs not in state:
-        raise BadAnswer(f"the state {state['state']!r} without {needs!r}")
+        raise bad_answer(f"the state {state['state']!r} without {needs!r}")

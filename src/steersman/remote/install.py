@@ -13,8 +13,8 @@ from typing import Any
 
 import steersman
 from steersman.remote import incoming, install_there
-from steersman.remote.errors import FailedThere
 from steersman.remote.site import Site
+from steersman.system.errors import EngineError
 
 WITHIN_S = 1800.0
 EXTRAS = "md"  # what the shipped workflows need
@@ -54,14 +54,14 @@ def steps(folder: str, wheel_name: str) -> list[str]:
 def install(site: Site) -> dict[str, Any]:
     """Put this Steersman into an environment of its own in the folder of the runs. Returns: see install_there.py.
 
-    Raises: FailedThere: in pip's words. TooLarge, NoAnswer: see errors.py.
+    Raises: EngineError: in pip's words. BadInput: it is too large. ServiceSilent.
     """
     name, content = wheel()
     asked = {"folder": site.endpoint.folder, "wheel": name, "extras": EXTRAS}
     given = json.dumps({**asked, "content": base64.b64encode(content).decode()})
     found = incoming.installed(site.run_source(inspect.getsource(install_there), given, WITHIN_S))
     if found["problem"]:
-        raise FailedThere(site.endpoint.name, found["problem"])
+        raise EngineError(f"at {site.endpoint.name}: {found['problem']}")
     return dict(found)
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from steersman.system import files
-from steersman.system.errors import BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 from steersman.system.files import locked, replace_file
 
 FOLDER = "~/steersman"
@@ -62,10 +62,10 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 def home() -> Path:
-    """The folder of these files. Made when missing. Raises: BadRequest: there is no place for it."""
+    """The folder of these files. Made when missing. Raises: BadInput: there is no place for it."""
     config = files.home("XDG_CONFIG_HOME", ".config")
     if config is None:
-        raise BadRequest("you have no home folder to keep endpoints and runs in; let XDG_CONFIG_HOME name a folder")
+        raise BadInput("you have no home folder to keep endpoints and runs in; let XDG_CONFIG_HOME name a folder")
     (config / "steersman").mkdir(parents=True, exist_ok=True)
     return config / "steersman"
 
@@ -163,10 +163,10 @@ def _write(name: str, values: Any) -> None:
 
 
 def _read(path: Path, kind: Any, otherwise: Any) -> Any:
-    """Raises: BadRequest: somebody has changed it."""
+    """Raises: BadInput: somebody has changed it."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return otherwise
     except msgspec.DecodeError as error:
-        raise BadRequest(f"{path} cannot be read: {error}; repair it, or move it away") from None
+        raise BadInput(f"{path} cannot be read: {error}; repair it, or move it away") from None

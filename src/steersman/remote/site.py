@@ -18,25 +18,14 @@ from typing import Any
 import msgspec
 
 from steersman.executors import globus
-from steersman.executors.errors import ServiceSilent
+from steersman.executors.errors import ServiceSilent, unreached
 from steersman.remote import facts, incoming, known
-from steersman.remote.errors import (
-    AnswerLost,
-    EndpointOffline,
-    FailedThere,
-    NoAnswer,
-    NoSteersman,
-    NotPermitted,
-    OtherVersion,
-    RefusedThere,
-    TaskFailed,
-    TooLarge,
-    UnknownEndpoint,
-)
+from steersman.remote.errors import AnswerLost, TaskFailed, offline, too_large
 from steersman.remote.function import steersman
 from steersman.remote.known import Endpoint
 from steersman.remote.pace import Pace, growing
 from steersman.remote.wire import MOST_BYTES, PROTOCOL, decode, encode
+from steersman.system.errors import BadInput, BadValue, EngineError
 
 JSON = "globus_compute_sdk.serialize.JSONData"  # of any Python on both sides; dill needs the same one
 HTTP_S = 20.0  # without an answer of the service
@@ -70,7 +59,7 @@ class Site:
         Args:
             run: the name of a run there, or "".
             questions: a function's name, and its arguments by name.
-        Raises: EngineError, BadInput: see errors.py; those of the site come as FailedThere and RefusedThere.
+        Raises: EngineError, BadInput: also those of the site, in its words.
         """
         asked = {"protocol": PROTOCOL, "folder": self.endpoint.folder, "run": run, "questions": questions}
         return incoming.checked(questions, self._answers(self._run(THERE, encode(asked), within_s)))
@@ -83,11 +72,11 @@ class Site:
     def run_source(self, source: str, given: str, within_s: float) -> str:
         """What a Python program prints there that needs no Steersman.
 
-        Raises: FailedThere: its last words. NoSteersman: there is no such Python.
+        Raises: EngineError: its last words; or there is no such Python.
         """
         done = self._run(("-c", source), given, within_s)
         if done["code"]:
-            raise FailedThere(self.endpoint.name, _last_line(done["err"]))
+            raise EngineError(f"at {self.endpoint.name}: {_last_line(done['err'])}")
         return str(done["out"])
 
     def begin(self, run: str, question: str, options: dict[str, Any]) -> str:
@@ -126,14 +115,14 @@ class Site:
     def _run(self, program: tuple[str, ...], given: str, within_s: float) -> incoming.Done:
         """Run a program there and wait for it."""
         if len(given) > MOST_BYTES * 4 / 3:
-            raise TooLarge("what was asked for", len(given) * 3 // 4, MOST_BYTES)
+            raise too_large("what was asked for", len(given) * 3 // 4, MOST_BYTES)
         until = time.time() + within_s
         task = self._submit(program, given, within_s, until, self.endpoint.options)
         found = self._wait(task, within_s)
         if "late" in found or "silent" in found:
-            raise NoAnswer(self.endpoint.name, within_s, "too slow, or its clock differs from ours:")
+            raise _no_answer(self.endpoint.name, within_s, "too slow, or its clock differs from ours:")
         if "missing" in found:
-            raise NoSteersman(self.endpoint.name, str(found["missing"]), "there is no such program")
+            raise _no_steersman(self.endpoint.name, str(found["missing"]), "there is no such program")
         return incoming.done(found)
 
     def _submit(
@@ -181,14 +170,11 @@ class Site:
             if waited_s > LONG_S and not looked:
                 looked = True
                 if self._status() != "online":
-                    raise EndpointOffline(self.endpoint.name)
+                    raise offline(self.endpoint.name)
             if waited_s > within_s:
                 status = self._status()
-                raise (
-                    EndpointOffline(self.endpoint.name)
-                    if status != "online"
-                    else NoAnswer(self.endpoint.name, within_s, status)
-                )
+                name = self.endpoint.name
+                raise offline(name) if status != "online" else _no_answer(name, within_s, status)
         if not isinstance(answer.get("result"), dict):
             raise AnswerLost(self.endpoint.name, str(answer.get("reason") or "the service has deleted it"))
         return dict(answer["result"])
@@ -196,19 +182,23 @@ class Site:
     def _answers(self, done: incoming.Done) -> list[msgspec.Raw]:
         name = self.endpoint.name
         if "No module named 'steersman" in done["err"] or "No module named steersman" in done["err"]:
-            raise NoSteersman(name, done["executable"], _last_line(done["err"]))
+            raise _no_steersman(name, done["executable"], _last_line(done["err"]))
         if done["code"]:
-            raise FailedThere(name, _last_line(done["err"]))
+            raise EngineError(f"at {name}: {_last_line(done['err'])}")
         try:
             found: incoming.Answer = decode(done["out"], incoming.Answer)
         except ValueError as error:
             raise AnswerLost(name, str(error)) from None
         if found.protocol != PROTOCOL:
-            raise OtherVersion(name, found.version, importlib.metadata.version("steersman"))
+            here = importlib.metadata.version("steersman")
+            raise EngineError(
+                f"Steersman {found.version} at {name} does not understand Steersman {here}; `steersman remote install "
+                f"--at {name}` puts the same version there"
+            )
         if found.refused is not None:
-            raise RefusedThere(name, found.refused)
+            raise BadInput(f"at {name}: {found.refused}")
         if found.failed is not None:
-            raise FailedThere(name, found.failed)
+            raise EngineError(f"at {name}: {found.failed}")
         return found.answers
 
     @contextmanager
@@ -221,7 +211,7 @@ class Site:
         try:
             yield
         except NetworkError as error:
-            raise ServiceSilent(globus.cause(error)) from None
+            raise unreached(globus.cause(error)) from None
         except GlobusAPIError as error:
             if forgiving and error.code == forgiving:
                 return
@@ -239,18 +229,37 @@ def _translated(error: Any, endpoint: Endpoint) -> Exception:
     """A refusal of the service -> what it means here."""
     why = error.message or str(error)
     if error.http_status in (401, 403):
-        return NotPermitted(endpoint.name, why)
+        return EngineError(
+            f"endpoint {endpoint.name} may not be used: {why}; log in with the identity that its owner allows"
+        )
     if error.http_status == 404 and "TASK" in error.code:
         return AnswerLost(
             endpoint.name, "the service has deleted it: it keeps results that nobody fetches only for a while"
         )
     if error.http_status in (404, 400) and "ENDPOINT" in error.code:
-        return UnknownEndpoint(endpoint.uuid)
+        return BadValue(
+            "UUID", endpoint.uuid, "no endpoint has it; `globus-compute-endpoint list` on its machine shows it"
+        )
     if error.http_status == 413:
-        return TooLarge("what was sent", 10 * 2**20, MOST_BYTES)
+        return too_large("what was sent", 10 * 2**20, MOST_BYTES)
     if error.http_status == 429 or error.http_status >= 500:
-        return ServiceSilent(f"it answers {error.http_status}: {why}")
+        return unreached(f"it answers {error.http_status}: {why}")
     return TaskFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
+
+
+def _no_answer(at: str, within_s: float, status: str) -> ServiceSilent:
+    return ServiceSilent(
+        f"endpoint {at} is {status} and has not answered within {within_s:g} s; the request is not carried out late: "
+        "try again, or look at endpoint.log on its machine"
+    )
+
+
+def _no_steersman(at: str, python: str, problem: str) -> EngineError:
+    return EngineError(
+        "there is no Steersman for {python} at {at}: {problem}; `steersman remote install --at {at}`, or name its "
+        "Python: steersman endpoints add {at} --python PATH",
+        at=at, python=python, problem=problem,
+    )  # fmt: skip
 
 
 def _last_line(text: str) -> str:

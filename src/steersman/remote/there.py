@@ -20,10 +20,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from steersman.remote import bundle, transfer
-from steersman.remote.errors import StillRunning
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import PROTOCOL, decode, encode
-from steersman.system.errors import BadInput, BadRequest, EngineError
+from steersman.system.errors import BadInput, EngineError
 from steersman.system.files import locked
 
 CHECK_S = 90.0
@@ -43,7 +42,7 @@ def start(run: Submitted, packed: bytes, check: Sequence[str], words: Sequence[s
     Args:
         check, words: of the command line; RUN stands for the run directory.
     Returns: fresh (whether it was not here), and see `look`.
-    Raises: BadRequest: in the words of the check.
+    Raises: BadInput: in the words of the check.
     """
     run.path.parent.mkdir(parents=True, exist_ok=True)
     with locked(run.path.with_name(f"{run.name}.lock")):
@@ -61,13 +60,13 @@ def start(run: Submitted, packed: bytes, check: Sequence[str], words: Sequence[s
 
 
 def resume(run: Submitted, settings: Sequence[str], where: str) -> dict[str, Any]:
-    """Go on with a run. Raises: BadRequest: it is not here, or somebody drives it."""
+    """Go on with a run. Raises: BadInput: it is not here, or somebody drives it."""
     from steersman.journal.run_directory import open_run
 
     with locked(run.path.with_name(f"{run.name}.lock")):
         state = run.state()["state"]
         if state not in ("ended", "lost"):
-            raise BadRequest(f"run {run.name} is {state}: there is nothing to resume")
+            raise BadInput(f"run {run.name} is {state}: there is nothing to resume")
         open_run(run.run)
         _begin(run, ["resume", str(run.run), *(word for each in settings for word in ("--set", each))], where)
     return look(run)
@@ -80,16 +79,18 @@ def drive(run: Submitted) -> dict[str, Any]:
 
 
 def cancel(run: Submitted, within_s: float) -> dict[str, Any]:
-    """End the driver, and wait for that. Raises: BadRequest: it is not here. StillRunning."""
+    """End the driver, and wait for that. Raises: BadInput: it is not here. EngineError: it goes on."""
     if not run:
-        raise BadRequest(f"run {run.name} is not here")
+        raise BadInput(f"run {run.name} is not here")
     if run.state()["state"] in ("running", "waiting"):
         run.cancel()
     deadline = time.monotonic() + within_s
     while run.state()["state"] == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
     if (found := run.state())["state"] == "running":
-        raise StillRunning(run.name, found["driver"])
+        raise EngineError(
+            f"run {run.name} has not ended yet: {found['driver']}; look again, or end that process on its machine"
+        )
     return look(run)
 
 
@@ -166,19 +167,19 @@ def _begin(run: Submitted, words: Sequence[str], where: str) -> None:
 
 
 def _check(words: Sequence[str], folder: str) -> None:
-    """Run `steersman check` as the driver will find things. Raises: BadRequest: what it found wrong."""
+    """Run `steersman check` as the driver will find things. Raises: BadInput: what it found wrong."""
     command = [sys.executable, "-P", "-m", "steersman.cli", "check", *words, "--json"]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except subprocess.TimeoutExpired:
-        raise BadRequest(f"`steersman check {shlex.join(words)}` did not end within {CHECK_S:g} s") from None
+        raise BadInput(f"`steersman check {shlex.join(words)}` did not end within {CHECK_S:g} s") from None
     if done.returncode == 0:
         return
     try:
         wrong = [f"{each['what']}: {each['found']}" for each in json.loads(done.stdout)["checks"] if not each["ok"]]
     except ValueError:
         wrong = [" ".join(done.stderr.split()).removeprefix("error: ")]
-    raise BadRequest("; ".join(wrong))
+    raise BadInput("; ".join(wrong))
 
 
 def main() -> None:

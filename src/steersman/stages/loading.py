@@ -28,7 +28,7 @@ from steersman.stages.workflow import Workflow
 from steersman.steering import SECONDS, Progress, StopRule
 from steersman.system import plain
 from steersman.system.calls import called
-from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, place, told
+from steersman.system.errors import BadInput, BadValue, UnknownName, place, told
 
 V = TypeVar("V")
 SHIPPED = Path(steersman.workflows.__file__).parent
@@ -94,15 +94,15 @@ _importing: list[Path] = []
 def source_of(workflow: str | os.PathLike[str] | Workflow) -> tuple[str, dict[str, str] | None]:
     """What `find` takes of a workflow that is to be run, and the outline of one that the caller has as an object.
 
-    Raises: BadRequest: it is of no file; or its file, while it is imported, starts a run, which would do the same.
+    Raises: BadInput: it is of no file; or its file, while it is imported, starts a run, which would do the same.
     """
     if _importing:
         words = f"{_importing[-1]} starts a run while it is imported, as every walker imports it; put the call below"
-        raise BadRequest(f'{words} `if __name__ == "__main__":`')
+        raise BadInput(f'{words} `if __name__ == "__main__":`')
     if not isinstance(workflow, Workflow):
         return os.fspath(workflow), None
     if workflow.file is None or not workflow.file.endswith(".py"):
-        raise BadRequest(
+        raise BadInput(
             f"the workflow {workflow.name!r} is of no .py file, and a run stores the file, which its walkers import: "
             'in a notebook write `%%writefile my.py` as the first line of the cell, and then steersman.run("my.py")'
         )
@@ -110,10 +110,10 @@ def source_of(workflow: str | os.PathLike[str] | Workflow) -> tuple[str, dict[st
 
 
 def expect(source: Path, workflow: Workflow, outline: Mapping[str, str]) -> None:
-    """Raises: BadRequest: a workflow object was changed since its file made it: its run would not know of that."""
+    """Raises: BadInput: a workflow object was changed since its file made it: its run would not know of that."""
     there = outlines.outline(workflow)
     if changed := [part for part in {**there, **outline} if there.get(part) != outline.get(part)]:
-        raise BadRequest(
+        raise BadInput(
             f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: change it there, "
             f'or make it a parameter; or run what the file says: steersman.run("{source}")'
         )
@@ -203,7 +203,7 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
 
 
 def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:
-    """The values of `key=value`, by key. Raises: BadValue: one has no `=`, or is not YAML. BadRequest: see `once`."""
+    """The values of `key=value`, by key. Raises: BadValue: one has no `=`, or is not YAML. BadInput: see `once`."""
     given = []
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -214,11 +214,11 @@ def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any
 
 
 def once(option: str, given: Iterable[tuple[str, V]]) -> dict[str, V]:
-    """What a person gave, by key. Raises: BadRequest: one is given twice."""
+    """What a person gave, by key. Raises: BadInput: one is given twice."""
     found: dict[str, V] = {}
     for key, each in given:
         if key in found:
-            raise BadRequest(f"{option} {key}: it is given more than once; leave all but one out")
+            raise BadInput(f"{option} {key}: it is given more than once; leave all but one out")
         found[key] = each
     return found
 
@@ -290,9 +290,7 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
         if first["type"] == "missing":
-            raise BadRequest(
-                f"{key} has no default; give it: --set {key}=...{_allowed(workflow.params, key)}"
-            ) from None
+            raise BadInput(f"{key} has no default; give it: --set {key}=...{_allowed(workflow.params, key)}") from None
         problem = first["msg"].removeprefix("Value error, ")
         problem += "; put it in quotes, so that it stays as it is written" * (first["type"] == "string_type")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
@@ -328,5 +326,5 @@ def _from_file(file: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
-        raise BadRequest(f"--params {file}: expected `key: value` lines")
+        raise BadInput(f"--params {file}: expected `key: value` lines")
     return loaded

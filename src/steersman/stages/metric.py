@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steersman.stages.errors import NoNumber
 from steersman.steering import Scores
 from steersman.system.calls import called
+from steersman.system.errors import BadInput
 
 
 def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
@@ -19,4 +19,5 @@ def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
         return float(made)
     except (TypeError, ValueError):
         shape = getattr(made, "shape", ())
-        raise NoNumber(f"an array of shape {tuple(shape)}" if shape else f"{made!r:.60}") from None
+        returned = f"an array of shape {tuple(shape)}" if shape else f"{made!r:.60}"
+        raise BadInput(f"a metric returns one number, and it returned {returned}") from None

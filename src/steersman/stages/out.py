@@ -60,14 +60,14 @@ class Out(Segment):
 
     @property
     def stored(self) -> Window:
-        """Its frames so far, as a train or score function gets them. Raises: EmptyWindow: there are none."""
+        """Its frames so far, as a train or score function gets them. Raises: StoreError: there are none."""
         self._group.publish()
         return Window(self._stored, [Span("w0", self.first_row, self.first_row + self.frames)])
 
     def frame(self, number: int = -1) -> dict[str, np.ndarray]:
         """One of its frames, by default the last, as `start.frame` of a segment that begins there.
 
-        Raises: MissingFrame: there is none of this number.
+        Raises: StoreError: there is none of this number.
         """
         self._group.publish()
         row = number + self.frames if number < 0 else number

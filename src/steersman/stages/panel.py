@@ -6,21 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from steersman.stages.errors import BadFigure, BadPanel
+from steersman.system.errors import BadInput
 
 
 def drawn(made: Any) -> tuple[Any, str]:
-    """A matplotlib Figure and its caption. Raises: BadFigure: it is none."""
+    """A matplotlib Figure and its caption. Raises: BadInput: it is none."""
     what, caption = _captioned(made)
     if not callable(getattr(what, "savefig", None)):
-        raise BadFigure(f"{made!r:.60}")
+        raise BadInput(
+            f"it returned {made!r:.60}; a figure function returns a Figure, alone or with a caption, or None"
+        )
     return what, caption
 
 
 def shown(made: Any) -> tuple[Any, str]:
     """A matplotlib Figure, or an array of (n,) or (n, m) float32, and its caption.
 
-    Raises: BadPanel: it is neither.
+    Raises: BadInput: it is neither.
     """
     what, caption = _captioned(made)
     if callable(getattr(what, "savefig", None)):
@@ -29,12 +31,19 @@ def shown(made: Any) -> tuple[Any, str]:
         given = np.asarray(what)
         values = np.asarray(given, np.float32)
     except (TypeError, ValueError):
-        raise BadPanel(f"{made!r:.60}") from None
+        raise _bad_panel(f"{made!r:.60}") from None
     if given.dtype.kind == "c":
-        raise BadPanel("complex numbers")
+        raise _bad_panel("complex numbers")
     if values.ndim not in (1, 2):
-        raise BadPanel(f"an array of shape {values.shape}")
+        raise _bad_panel(f"an array of shape {values.shape}")
     return values, caption
+
+
+def _bad_panel(returned: str) -> BadInput:
+    return BadInput(
+        f"it returned {returned}; a panel returns a matplotlib Figure or an array of shape (n,) or (n, m), alone or "
+        "with a caption, or None"
+    )
 
 
 def _captioned(made: Any) -> tuple[Any, str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, StoreError
-from steersman.store.errors import MASKED
+from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter
+from steersman.store.errors import MASKED, shape_mismatch
 from steersman.store.states import copied
 
 Shapes = dict[str, list[int]]  # of the variables of a frame
@@ -27,25 +27,6 @@ PATIENCE_S = 60.0  # a segment that goes on for so long after it was asked to st
 
 class Enough(BaseException):
     """Ends a segment that goes on though it was to stop; no `except Exception` of its author keeps it back."""
-
-
-class NotFinite(StoreError, ArithmeticError):
-    """A frame that holds NaN or infinity: it is not stored, and its segment ends."""
-
-    variable: str
-    frame: int
-
-    def __str__(self) -> str:
-        return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"
-
-
-class Unnamed(StoreError, TypeError):
-    """A value was given to a frame without a name."""
-
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.value} has no name: write out.append(time=t, x=x), with a name for each variable"
 
 
 class Segment:
@@ -105,7 +86,7 @@ class Segment:
 
         `time`, when given, is the simulated time since the segment's start, which never decreases.
 
-        Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
+        Raises: BadVariable: a variable has another shape than in the run's first frames. BadVariable: NaN or infinity.
             Unnamed: a value without a name. BadVariable: other variables than in the first frame, values that are no
             numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
             written, e.g. because the disk is full. Enough: the segment was asked to stop long ago; it is stored.
@@ -113,7 +94,9 @@ class Segment:
         if trouble := self._trouble():
             raise trouble
         if unnamed:
-            raise Unnamed(f"{unnamed[0]!r:.60}")
+            raise BadVariable(
+                f"{unnamed[0]!r:.60}", "it has no name: write out.append(time=t, x=x), with a name for each variable"
+            )
         for name in TAKEN.intersection(variables):
             raise BadVariable(name, "the engine uses this name for its own data; choose another")
         known = self._writer.names(FRAME)
@@ -133,7 +116,9 @@ class Segment:
                     problem = "its dtype is bfloat16, which numpy has not; give value.float()"
                 raise BadVariable(name, problem) from None
             if not finite:
-                raise NotFinite(name, self.frames)
+                raise BadVariable(
+                    name, f"not finite in frame {self.frames} of this segment; the frames before it are kept"
+                )
         if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
             problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
             raise BadVariable("time", f"{problem}; a date may have another name")
@@ -188,14 +173,14 @@ class Segment:
 
 
 def _check_like(shapes: Shapes, walker: str, others: Shapes) -> None:
-    """Raises: ShapeMismatch, BadVariable: another walker's frames have other variables, or other shapes."""
+    """Raises: BadVariable: another walker's frames have other variables, or other shapes."""
     if odd := others.keys() ^ shapes.keys():
         raise BadVariable(
             min(odd), "frames of some walkers have it and others have not; all must have the same variables"
         )
     for name, shape in others.items():
         if shape != shapes[name]:
-            raise ShapeMismatch(name, f"shape {tuple(shape)} (of {walker})", f"shape {tuple(shapes[name])}")
+            raise shape_mismatch(name, f"shape {tuple(shape)} (of {walker})", f"shape {tuple(shapes[name])}")
 
 
 def miscounted(times: np.ndarray, before: float, first: float) -> str:

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from steersman.stages.errors import NoFrameYet, NoPoint
 from steersman.steering import Bias
-from steersman.system.errors import UnknownName
+from steersman.store.errors import MissingVariable
+from steersman.system.errors import BadValue, UnknownName
 
 LOOKED = -1
 
@@ -20,7 +20,9 @@ class NoFrame(dict[str, np.ndarray]):
     """The frame of the prepared start: empty."""
 
     def __missing__(self, name: str) -> np.ndarray:
-        raise NoFrameYet(name)
+        raise MissingVariable(
+            name, f"none yet: write start.frame.get({name!r}, value), what the first segments begin from"
+        )
 
 
 class Watched(Mapping[str, Any]):
@@ -127,7 +129,12 @@ class Start:
             return np.random.default_rng(seed).random(dimensions)
         point = self.draw.get("point")
         if point is None or np.shape(point) != (dimensions,) or not ((point >= 0) & (point <= 1)).all():
-            raise NoPoint(dimensions, ", ".join(f"{name}={value}" for name, value in self.draw.items()))
+            raise BadValue(
+                f"start.point({dimensions}, seed)",
+                ", ".join(f"{name}={value}" for name, value in self.draw.items()),
+                f"no point of {dimensions} numbers from 0 to 1; give the policy and @wf.held_out as many dimensions, "
+                "or take what you want of start.draw",
+            )
         return point
 
 

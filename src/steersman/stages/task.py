@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from steersman.stages.content import digest
-from steersman.system.errors import BadRequest
+from steersman.system.errors import BadInput
 
 WORDS_CHARS = 80
 SHORT = reprlib.Repr()  # a list that is cut keeps its brackets
@@ -64,7 +64,7 @@ class _Nobody:
     """Within a run, but outside its plans: a call that is made at once there would be in no record."""
 
     def call(self, name: str, given: Any, copy: int) -> Later:
-        raise BadRequest(f"{name}.later(...) is for @wf.before and @wf.after; in other stages call {name}(...) itself")
+        raise BadInput(f"{name}.later(...) is for @wf.before and @wf.after; in other stages call {name}(...) itself")
 
 
 NOBODY = _Nobody()
@@ -101,7 +101,7 @@ class Task:
         Args:
             copy: another call with the same arguments.
         Returns: a future, which may be an argument of other calls, also within lists and other objects.
-        Raises: BadRequest: a stage of a run calls it that is no plan.
+        Raises: BadInput: a stage of a run calls it that is no plan.
         """
         name = self.function.__name__
         if _planner is not None:
@@ -119,7 +119,7 @@ class Task:
 def pack(value: Any) -> tuple[bytes, list[Later]]:
     """Pickle a value; the futures in it, at any depth, are left out and given beside it.
 
-    Raises: BadRequest: something in it cannot be pickled.
+    Raises: BadInput: something in it cannot be pickled.
     """
     found: dict[str, Later] = {}
 
@@ -135,7 +135,7 @@ def pack(value: Any) -> tuple[bytes, list[Later]]:
         Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     except (pickle.PicklingError, AttributeError, TypeError) as error:  # what it is depends on Python
         advice = "give numbers, arrays, text, or functions at the top level of a file"
-        raise BadRequest(f"an argument of a task cannot go to a worker: {error}; {advice}") from None
+        raise BadInput(f"an argument of a task cannot go to a worker: {error}; {advice}") from None
     return file.getvalue(), list(found.values())
 
 

@@ -106,7 +106,7 @@ class Bias:
 
         Args:
             model: `start.model`, whose coordinate is biased; None: x is the coordinate.
-        Raises: NotDense: this model is another kind, which no bias can follow.
+        Raises: BadInput: this model is another kind, which no bias can follow.
         """
         layers = [] if model is None else model.dense_layers()
 

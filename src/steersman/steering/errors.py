@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from steersman.system.errors import BadInput, EngineError
+from steersman.system.errors import EngineError
 
 
 class BadScores(EngineError, ValueError):
@@ -15,17 +13,6 @@ class BadScores(EngineError, ValueError):
 
     def __str__(self) -> str:
         return f"score {self.name!r}: {self.problem}" if self.name else f"the score stage: {self.problem}"
-
-
-class BadBias(BadInput, ValueError):
-    """A bias that cannot be made, or that would help nothing."""
-
-    name: str
-    value: Any
-    problem: str
-
-    def __str__(self) -> str:
-        return f"bias: {self.name} is {self.value}: {self.problem}"
 
 
 class NoAnswerYet(EngineError, ValueError):

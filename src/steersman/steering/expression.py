@@ -11,7 +11,7 @@ from steersman import steering
 from steersman.steering.decide import Steering, steered
 from steersman.steering.opes import Opes
 from steersman.steering.protocols import Policy, SegmentRule
-from steersman.system.errors import BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 EXAMPLE = 'write e.g. Novelty("z"), explore=0.2'
 
@@ -22,7 +22,7 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
     Args:
         names: what else may be named, e.g. the policies of a workflow file; those of steersman.steering, which other
             packages add to, always may.
-    Raises: BadValue, UnknownName: they are not what it takes. BadRequest: what another package adds cannot be used.
+    Raises: BadValue, UnknownName: they are not what it takes. BadInput: what another package adds cannot be used.
     """
     known = _Known(names or {})
     try:
@@ -36,7 +36,7 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
         is_rule = f"prune={error.name}" in text.replace(" ", "")
         what, kind = ("prune rule", SegmentRule) if is_rule else ("policy", Policy)
         raise UnknownName(what, str(error.name), known.of(kind)) from None
-    except BadRequest:
+    except BadInput:
         raise
     except Exception as error:  # a constructor may refuse its arguments in any way
         raise BadValue("--policy", text, f"{type(error).__name__}: {error}; {EXAMPLE}") from None
@@ -61,7 +61,7 @@ class _Known(dict[str, Any]):
         """Names of the subclasses of a class, but those of other packages that cannot be used."""
         names = list[str]()
         for name in (*self, *self._ours):
-            with suppress(KeyError, BadRequest):
+            with suppress(KeyError, BadInput):
                 if _is(self[name], base):
                     names.append(name)
         return names

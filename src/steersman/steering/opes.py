@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from steersman.steering.bias import Bias, nearest
-from steersman.steering.errors import BadBias
 from steersman.steering.scores import Scores
+from steersman.system.errors import BadValue
 from steersman.system.numbers import finite, whole
 
 ENERGY = "bias"  # the score with the energy that each frame was simulated under
@@ -53,7 +53,7 @@ class Opes:
             where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
         controls: so many lineages are never pushed, to show what plain dynamics does meanwhile; one less than slots at
             most. Averages are made without them.
-    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
+    Raises: BadValue: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
         ValueError: what is no number, or fewer than 0 controls.
     """
 
@@ -71,13 +71,13 @@ class Opes:
         finite("Opes", barrier_kT=self.barrier_kT, width=width, periods=self.periods, most=self.most, lost=lost)
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
             problem = f"give more than {SOFTEST_KT:g} and at most {HARDEST_KT:g}; 300 K is 2.494 kJ/mol"
-            raise BadBias("barrier_kT", self.barrier_kT, problem)
+            raise BadValue("barrier_kT", self.barrier_kT, problem)
         if self.width is not None and not (np.asarray(self.width, float) > 0).all():
-            raise BadBias("width", self.width, "give numbers above 0, or None to take it from the frames")
+            raise BadValue("width", self.width, "give numbers above 0, or None to take it from the frames")
         if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
-            raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
+            raise BadValue("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
         if self.lost is not None and not self.lost < 0:
-            raise BadBias("lost", self.lost, "give the logarithm of a weight below the mean, or None")
+            raise BadValue("lost", self.lost, "give the logarithm of a weight below the mean, or None")
         whole("Opes", 0, controls=self.controls)
 
     @property
@@ -109,12 +109,12 @@ class Opes:
     def check_energy(self, bias: Bias, scores: Scores) -> None:
         """Compare what frames store as their energy with what the version that pushed them has there.
 
-        Raises: BadBias: they differ by more than `TOLERANCE_KT`.
+        Raises: BadValue: they differ by more than `TOLERANCE_KT`.
         """
         stored, expected = scores.column(ENERGY), bias.energy(scores.matrix(self.score))
         if len(stored) and not (difference := np.abs(stored - expected)).max() <= TOLERANCE_KT:
             worst = int(np.nan_to_num(difference, nan=np.inf).argmax())
-            raise BadBias(
+            raise BadValue(
                 ENERGY, f"{stored[worst]:.4g} in frame {worst}, where `start.bias.energy` gives {expected[worst]:.4g}",
                 "simulate is pushed by start.bias along start.model's coordinate, and stores its energy in kT",
             )  # fmt: skip
@@ -122,12 +122,12 @@ class Opes:
     def check_pushed(self, pushed: Scores, plain: Scores) -> None:
         """Compare the coordinate of a segment with that of the same start and seed without the bias.
 
-        Raises: BadBias: it is the same, to the last digit.
+        Raises: BadValue: it is the same, to the last digit.
         """
         some, others = (each.matrix(self.score)[: min(len(pushed), len(plain))] for each in (pushed, plain))
         if len(some) and np.array_equal(some, others):
             problem = "simulate adds the force of start.bias to its own (`start.bias.along(start.model)`)"
-            raise BadBias(self.score, "the same in each frame as without the bias, from the same seed", problem)
+            raise BadValue(self.score, "the same in each frame as without the bias, from the same seed", problem)
 
     def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
         """Mean log weight of some frames, relative to the mean weight of all."""
@@ -152,12 +152,12 @@ class Opes:
     def made(self, scores: Scores) -> Bias:
         """Make the bias of all scored frames.
 
-        Raises: BadBias: a score of more than 3 dimensions, of none that changes, or with NaN.
+        Raises: BadValue: a score of more than 3 dimensions, of none that changes, or with NaN.
         """
         z, energy = scores.matrix(self.score), scores.column(ENERGY)
         dimensions = z.shape[1]
         if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise BadBias(
+            raise BadValue(
                 self.score,
                 f"of {dimensions} dimensions",
                 f"a bias has 1 to {MOST_DIMENSIONS}: return fewer columns of it",
@@ -165,7 +165,7 @@ class Opes:
         for name, value in ((self.score, z), (ENERGY, energy)):
             if not np.isfinite(value).all():
                 found = f"not finite in {(~np.isfinite(value)).any(axis=-1).sum():,} of {len(value):,} frames"
-                raise BadBias(name, found, "look at what the score stage makes of these, e.g. with `steersman try`")
+                raise BadValue(name, found, "look at what the score stage makes of these, e.g. with `steersman try`")
         periods = _each(self.periods, dimensions)
         weight = np.ones(len(z)) if self.exploring else np.exp(energy - energy.max())
         weight *= self._share(scores, weight * np.exp(0.0 if self.exploring else energy.max()))
@@ -187,7 +187,7 @@ class Opes:
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
         width = np.maximum(spread * silverman, LEAST_STEP * step)
         if not (width > 0).all():
-            raise BadBias(
+            raise BadValue(
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
         return np.asarray(width)
@@ -197,13 +197,15 @@ def _each(value: Any, dimensions: int) -> np.ndarray:
     try:
         return np.broadcast_to(np.asarray(value, float), (dimensions,))
     except ValueError:
-        raise BadBias("width, periods", value, f"give one number, or one for each of {dimensions} dimensions") from None
+        raise BadValue(
+            "width, periods", value, f"give one number, or one for each of {dimensions} dimensions"
+        ) from None
 
 
 def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviation within a segment, the median of all, and the root mean square step between frames, (d,) each.
 
-    Raises: BadBias: no segment has two frames.
+    Raises: BadValue: no segment has two frames.
     """
     _, first, segment = np.unique(
         (scores.walker.astype(np.int64) << 32) + scores.segment, return_index=True, return_inverse=True
@@ -213,7 +215,7 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
     fresh = np.diff(begun[order]) != 0
     steps = np.where(fresh[:, None], 0.0, nearest(np.diff(z[order], axis=0), periods))
     if fresh.all():
-        raise BadBias("segments", "one frame in each", "how much the coordinate fluctuates is not known: give width=")
+        raise BadValue("segments", "one frame in each", "how much the coordinate fluctuates is not known: give width=")
     track = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(steps, axis=0)])  # without jumps over a period
     segment = np.concatenate([[0], np.cumsum(fresh)])
     count = np.bincount(segment)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.errors import BadVariable, ShapeMismatch
+from steersman.store.errors import BadVariable, shape_mismatch
 from steersman.store.shard import encode_shard, shard_file
 from steersman.store.variables import Variable
 from steersman.system.files import replace_file
@@ -58,14 +58,14 @@ class Column:
         replace_file(self._path / "zarr.json", json.dumps(self.metadata(rows)))
 
     def check(self, block: np.ndarray, n: int) -> None:
-        """Raises: ShapeMismatch: these are not n rows of this variable, or it cannot hold their values."""
+        """Raises: BadVariable: these are not n rows of this variable, or it cannot hold their values."""
         if block.dtype == self._dtype and block.shape == (n, *self._row):
             return
         expected, got = f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}"
         if block.shape != (n, *self._row) or not np.can_cast(block.dtype, self._dtype, "same_kind"):
-            raise ShapeMismatch(self.name, expected, got)
+            raise shape_mismatch(self.name, expected, got)
         if not (held := _held(block, self._dtype)).all():
-            raise ShapeMismatch(self.name, expected, f"{got} with {block[~held][0]}, which it cannot hold,")
+            raise shape_mismatch(self.name, expected, f"{got} with {block[~held][0]}, which it cannot hold,")
 
     def set(self, first: int, n: int, block: np.ndarray | None) -> None:
         """Take n rows from `first` on, in memory; None for fill values."""
@@ -131,7 +131,7 @@ def _held(block: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) -> None:
-    """Raises: BadVariable, ShapeMismatch: n rows of a new variable cannot be of this name, dtype or shape."""
+    """Raises: BadVariable: n rows of a new variable cannot be of this name, dtype or shape."""
     if "/" in name or name in ("", ".", "..", "zarr.json"):
         raise BadVariable(name, "this name cannot be used for a folder; use letters, digits, - and _")
     if block.dtype.kind not in "biufcmM" or block.dtype.char in "gG":  # long double, of other bits on each machine
@@ -142,7 +142,7 @@ def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) ->
         problem = f"its shape is {block.shape[1:]}, but variables= names its dimensions {meaning.dims!r}"
         raise BadVariable(name, f"{problem}; name each of its dimensions, and no other, in a tuple such as ('site',)")
     if len(block) != n:
-        raise ShapeMismatch(name, f"{n} rows", f"{len(block)} rows")
+        raise shape_mismatch(name, f"{n} rows", f"{len(block)} rows")
 
 
 def chunk_and_shard(row_bytes: int, most: int = CHUNK_ROWS) -> tuple[int, int]:

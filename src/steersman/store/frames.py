@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
+from steersman.store.errors import (
+    DamagedGroup,
+    DamagedShard,
+    MissingVariable,
+    StoreError,
+    missing_frame,
+    shape_mismatch,
+)
 from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.numbers import whole
@@ -79,12 +86,12 @@ class Stored:
     first: int = 0
 
     def read(self, first: int, end: int) -> np.ndarray:
-        """(end - first, ...). Raises: MissingFrame: they are not published. DamagedShard. FileNotFoundError: there is
+        """(end - first, ...). Raises: StoreError: they are not published. DamagedShard. FileNotFoundError: there is
         no such group any more.
         """
         # Behind the last row a shard has fill values, and before the first one lie the rows of another walker.
         if not 0 <= first <= end <= self.rows:
-            raise MissingFrame(self.of[1], first if first < 0 else end - 1, self.rows)
+            raise missing_frame(self.of[1], first if first < 0 else end - 1, self.rows)
         try:
             return self._rows(first, end)
         except FileNotFoundError:
@@ -164,28 +171,28 @@ class Frames:
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
 
-        Raises: MissingFrame: the span reaches beyond what is published. MissingVariable: there is none of this name.
+        Raises: StoreError: the span reaches beyond what is published. MissingVariable: there is none of this name.
         """
         return self.array(name, span, dimension=dimension).read(span.first, span.end)
 
     def array(self, name: str, span: Span, *, dimension: str = FRAME) -> Stored:
-        """One variable, to read rows of a span from. Raises: MissingFrame, MissingVariable: see `read`."""
+        """One variable, to read rows of a span from. Raises: StoreError, MissingVariable: see `read`."""
         arrays = self.stored(span.walker, dimension)
         rows = _rows(arrays)
         if name not in arrays:
             raise MissingVariable(name, ", ".join(arrays))
         if not 0 <= span.first <= span.end <= rows:
-            raise MissingFrame(span.walker, span.first if span.first < 0 else span.end - 1, rows)
+            raise missing_frame(span.walker, span.first if span.first < 0 else span.end - 1, rows)
         return arrays[name]
 
     def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
         """One row along `dimension` by variable; a variable is read when it is asked for.
 
-        Raises: MissingFrame: that row is not published.
+        Raises: StoreError: that row is not published.
         """
         arrays = self.stored(walker, dimension)
         if not 0 <= row < (rows := _rows(arrays)):
-            raise MissingFrame(walker, row, rows)
+            raise missing_frame(walker, row, rows)
         return Row(arrays, row)
 
     def read_table(self, walker: str) -> np.ndarray:
@@ -204,12 +211,12 @@ class Frames:
     def state(self, walker: str, segment: int) -> dict[str, np.ndarray | bytes]:
         """What an ended segment gave to `out.state`, as it gave it; empty where it gave nothing.
 
-        Raises: MissingFrame: this segment is not published.
+        Raises: StoreError: this segment is not published.
         """
         arrays = self.stored(walker)
         along = _along(arrays, SEGMENT)
         if not 0 <= segment < (rows := _rows(along)):
-            raise MissingFrame(walker, segment, rows)
+            raise missing_frame(walker, segment, rows)
         row = along.pop("segments").row(segment)
         if len(row) < len(SEGMENT_FIELDS):
             return {name: array.row(segment) for name, array in along.items()}
@@ -279,7 +286,7 @@ class Window(Mapping[str, np.ndarray]):
 
     def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
         if not any(span.rows for span in spans):
-            raise EmptyWindow(str(frames.path))
+            raise StoreError(f"{frames.path}: this window has no frames; wait for more")
         self.frames, self.spans = frames, [span for span in spans if span.rows]
         self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
 
@@ -328,7 +335,9 @@ class Window(Mapping[str, np.ndarray]):
         (of, like), *others = rows.items()
         for walker, other in others:
             if other.shape[1:] != like.shape[1:]:
-                raise ShapeMismatch(name, f"shape {like.shape[1:]} (of {of})", f"shape {other.shape[1:]} (of {walker})")
+                raise shape_mismatch(
+                    name, f"shape {like.shape[1:]} (of {of})", f"shape {other.shape[1:]} (of {walker})"
+                )
         at = first.__getitem__
         return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 

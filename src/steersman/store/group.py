@@ -94,7 +94,7 @@ class GroupWriter:
 
         A variable that is left out gets its fill value (NaN, 0 or False).
 
-        Raises: ShapeMismatch: a row does not have the shape of the variable's first row, or the blocks differ in n.
+        Raises: BadVariable: a row does not have the shape of the variable's first row, or the blocks differ in n.
             BadVariable: a name or a kind of value that cannot be stored. Nothing is appended then.
         """
         self.check(dimension, blocks)
@@ -119,7 +119,7 @@ class GroupWriter:
         return {column.name for column in self._columns.values() if column.dimension == dimension}
 
     def check(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> None:
-        """Raises: ShapeMismatch, BadVariable: these rows could not be appended, see `extend`."""
+        """Raises: BadVariable: these rows could not be appended, see `extend`."""
         n, sizes = len(next(iter(blocks.values()), ())), dict(self._sizes)
         for name, block in blocks.items():
             column = self._columns.get(name)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.errors import MergeFailed
+from steersman.store.errors import StoreError
 from steersman.store.frames import (
     FRAME,
     GROWING,
@@ -73,7 +73,7 @@ def merge(frames: Frames, names: Iterable[str], into: str, *, stopped: Callable[
         into: m and a number behind that of any merged group before.
         stopped: whether to give it up.
     Returns: the walkers.
-    Raises: MergeFailed: it was given up, or is not what they are. DamagedShard. OSError.
+    Raises: StoreError: it was given up, or is not what they are. DamagedShard. OSError.
     """
     partial, merged = frames.path / f"{into}.{uuid.uuid4().hex}{PARTIAL}", frames.merged()
     sources = {walker: frames.published(walker) for name in names for walker in merged.get(name, [name])}
@@ -180,7 +180,7 @@ def _write(path: Path, sources: Mapping[str, Publication], stopped: Callable[[],
             table[walker][dimension] = [writer.rows.get(dimension, 0), rows]
             for first, end in _blocks(along) if along else ():
                 if stopped():
-                    raise MergeFailed(path.name, "it was given up")
+                    raise _failed(path.name, "it was given up")
                 block = {name: array.read(first, end) for name, array in along.items()}
                 if dimension == FRAME:
                     block[WALKER] = np.full(end - first, number_of(walker), np.int32)
@@ -193,20 +193,24 @@ def _write(path: Path, sources: Mapping[str, Publication], stopped: Callable[[],
 
 
 def _compare(frames: Frames, path: Path, sources: Mapping[str, Publication], stopped: Callable[[], bool]) -> None:
-    """Raises: MergeFailed: a walker would be read as something else than before."""
+    """Raises: StoreError: a walker would be read as something else than before."""
     group = group_at(path, frames)
     for walker, (attributes, arrays) in sources.items():
         found_attributes, found = part(group, frames, walker)
         if found_attributes != attributes or found.keys() != arrays.keys():
-            raise MergeFailed(path.name, f"{walker} has other attributes or variables there")
+            raise _failed(path.name, f"{walker} has other attributes or variables there")
         for name, array in arrays.items():
             if _described(array) != _described(found[name]):
-                raise MergeFailed(path.name, f"{name} of {walker} is described otherwise there")
+                raise _failed(path.name, f"{name} of {walker} is described otherwise there")
             for first, end in _blocks({name: array}):
                 if stopped():
-                    raise MergeFailed(path.name, "it was given up")
+                    raise _failed(path.name, "it was given up")
                 if array.read(first, end).tobytes() != found[name].read(first, end).tobytes():
-                    raise MergeFailed(path.name, f"{name} of {walker} has other values there")
+                    raise _failed(path.name, f"{name} of {walker} has other values there")
+
+
+def _failed(group: str, problem: str) -> StoreError:
+    return StoreError(f"{group} was not made: {problem}; the groups of its walkers stay")
 
 
 def _described(array: Stored) -> tuple[object, ...]:

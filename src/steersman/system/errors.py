@@ -1,13 +1,11 @@
-"""What can be wrong, whatever the room: the base of the errors, and what a person wrote wrong.
+"""What can be wrong, whatever the room. A class is for what somebody catches, or for an exit status.
 
-EngineError               anything that Steersman reports: the base of every room's errors; exit status 4
+EngineError               anything that Steersman reports; exit status 4
 ├── DamagedFile           a file of a run is not as Steersman wrote it; exit status 6
-├── StageExited           a user's function called sys.exit()
 ├── MissingExtra          an optional package is not installed
-└── BadInput              something the user wrote; exit status 2
+└── BadInput              something the user wrote, or asked for; exit status 2
     ├── UnknownName       a key, workflow or site that does not exist, with the nearest that does
-    ├── BadValue          a parameter of the wrong type or out of range
-    └── BadRequest        something that cannot be done as it was asked for
+    └── BadValue          a parameter of the wrong type or out of range, with what is allowed
 """
 
 from __future__ import annotations
@@ -17,26 +15,36 @@ import traceback
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import dataclass_transform
+from typing import Any, dataclass_transform
 
 
 @dataclass_transform(eq_default=False)
 class EngineError(Exception):
-    """An error whose subclasses only annotate their fields, in the order of the arguments, and give `__str__`.
+    """What is wrong, in a text that names its values: `EngineError("{path} has {rows} rows", path=path, rows=3)`.
 
-    It survives pickle: one that does not kills the thread of a Parsl executor that hands results back.
+    A subclass may annotate its values instead, in the order of the arguments, and give `__str__`; without it the text
+    is `value: value`. It survives pickle: one that does not kills the thread of a Parsl executor that gets results.
 
     Attributes:
+        values: those that the text names.
         exit_status: what the command line ends with, see `EXIT_CODES` in cli/__main__.py.
     """
 
     exit_status = 4  # without an annotation: no field
 
+    def __init__(self, text: str, **values: Any) -> None:
+        self.values = values
+        super().__init__(text.format_map(values) if values else text)
+
     def __init_subclass__(cls) -> None:
-        dataclass(eq=False)(cls)
+        if "__init__" not in vars(cls):
+            dataclass(eq=False)(cls)
 
     def __post_init__(self) -> None:
         self.args = tuple(vars(self).values())  # what pickle and copy make it from again
+
+    def __str__(self) -> str:
+        return ": ".join(map(str, self.args))
 
 
 def told(error: BaseException) -> str:
@@ -58,12 +66,8 @@ class DamagedFile(EngineError):
 
     exit_status = 6
 
-
-class StageExited(EngineError):
-    code: str
-
-    def __str__(self) -> str:
-        return f"it called sys.exit({self.code}); a stage must return, or raise an exception"
+    def __init__(self, text: str, **values: Any) -> None:
+        super().__init__(text, **values)
 
 
 class MissingExtra(EngineError, ImportError):
@@ -75,9 +79,12 @@ class MissingExtra(EngineError, ImportError):
 
 
 class BadInput(EngineError, ValueError):
-    """Something the user wrote."""
+    """Something the user wrote, or asked for."""
 
     exit_status = 2
+
+    def __init__(self, text: str, **values: Any) -> None:
+        super().__init__(text, **values)
 
 
 class UnknownName(BadInput):
@@ -100,15 +107,8 @@ class UnknownName(BadInput):
 
 class BadValue(BadInput):
     name: str
-    value: str
+    value: object
     problem: str
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value}: {self.problem}"
-
-
-class BadRequest(BadInput):
-    problem: str
-
-    def __str__(self) -> str:
-        return self.problem

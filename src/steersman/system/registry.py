@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from steersman.system.errors import BadRequest, told
+from steersman.system.errors import BadInput, told
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -54,13 +54,13 @@ class Others:
         return entries
 
     def load(self, name: str) -> Any:
-        """Raises: BadRequest: it cannot be used, and why, in one line."""
+        """Raises: BadInput: it cannot be used, and why, in one line."""
         entry = self.entries[name]
         try:
             part = entry.load()
             self._check(part)
         except (Exception, SystemExit) as error:  # another package's code may do anything
-            raise BadRequest(self._left_out(entry, told(error))) from None
+            raise BadInput(self._left_out(entry, told(error))) from None
         return part
 
     def loaded(self) -> tuple[dict[str, Any], dict[str, str]]:
@@ -69,8 +69,8 @@ class Others:
         for name in self.entries:
             try:
                 parts[name] = self.load(name)
-            except BadRequest as unusable:
-                problems[name] = unusable.problem
+            except BadInput as unusable:
+                problems[name] = str(unusable)
         return parts, problems
 
     def _left_out(self, entry: EntryPoint, problem: str) -> str:

@@ -19,8 +19,8 @@ from steersman.stages.start import topology
 from steersman.stages.task import unpack
 from steersman.stages.workflow import Workflow
 from steersman.system import node
+from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
-from steersman.worker.errors import ResultChanged
 
 PRINTED = "printed.txt"  # what a call printed, and the programs that it started
 
@@ -40,7 +40,9 @@ def result(directory: RunDirectory, receipt: Receipt) -> Any:
     file = directory.task(receipt.call) / RESULT
     pickled = file.read_bytes() if file.is_file() else b""  # once: what is checked is what is loaded
     if hashlib.sha256(pickled).hexdigest() != receipt.sha256:
-        raise ResultChanged(str(file))
+        raise DamagedFile(
+            f"{file} is missing or was changed since it was made, and is not loaded; `resume` makes it again"
+        )
     return pickle.loads(pickled)
 
 

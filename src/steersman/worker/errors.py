@@ -22,22 +22,3 @@ class JudgingFailed(EngineError):
 
     def __str__(self) -> str:
         return self.problem
-
-
-class PreparedChanged(EngineError):
-    path: str
-    recorded: str
-    found: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
-            "changed and is not loaded. Restore the original file, or begin a new run"
-        )
-
-
-class ResultChanged(EngineError):
-    path: str
-
-    def __str__(self) -> str:
-        return f"{self.path} is missing or was changed since it was made, and is not loaded; `resume` makes it again"

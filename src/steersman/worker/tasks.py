@@ -39,12 +39,13 @@ from steersman.store import Span, Window
 from steersman.store.names import walker_name
 from steersman.system import node
 from steersman.system.calls import called
+from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
 from steersman.system.random_numbers import drawing
 from steersman.worker import calls, torch_defaults, training
 from steersman.worker.epochs import EpochSender
-from steersman.worker.errors import BlockEnds, PreparedChanged
+from steersman.worker.errors import BlockEnds
 from steersman.worker.orders import EVENT, JOB
 from steersman.worker.training_job import TrainingJob
 from steersman.worker.walker import REPLACED, Walker
@@ -80,7 +81,11 @@ def _prepared(run: str, sha256: str) -> Any:
     pickled = file.read_bytes()  # once: what is checked is what is loaded
     found = hashlib.sha256(pickled).hexdigest()
     if sha256 and found != sha256:
-        raise PreparedChanged(str(file), sha256, found)
+        raise DamagedFile(
+            "{path}: its SHA-256 is {found:.12}..., but the run recorded {recorded:.12}...; it was changed and is not "
+            "loaded. Restore the original file, or begin a new run",
+            path=file, found=found, recorded=sha256,
+        )  # fmt: skip
     return pickle.loads(pickled)
 
 

@@ -12,7 +12,7 @@ from ase.build import bulk
 
 from steersman.apps.alloys import exact
 from steersman.apps.alloys.lattice import Lattice
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 from steersman.workflows import order
 
 GOLD = 8
@@ -85,8 +85,8 @@ def test_the_exact_cell_is_all_of_it_and_its_energies_are_the_workflows() -> Non
 
 
 def test_cells_and_counts_that_cannot_be_are_refused() -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         cell(1)
     for count in (0, 32):
-        with pytest.raises(OutOfRange):
+        with pytest.raises(BadValue):
             Lattice(bulk("Cu", "fcc", a=3.72, cubic=True).repeat(2), "Au", count)

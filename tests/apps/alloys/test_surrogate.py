@@ -19,10 +19,10 @@ from steersman.apps.alloys import Lattice, Surrogate, audits, exact, judged, the
 from steersman.apps.alloys.exact import Exact
 from steersman.apps.alloys.flat import Bins
 from steersman.apps.alloys.surrogate import WALKERS
-from steersman.apps.errors import OutOfRange
 from steersman.models import Model, Vectors
 from steersman.steering.audits import audited, coverage, saved
 from steersman.steering.errors import AuditsRefused
+from steersman.system.errors import BadValue
 from steersman.workflows import order
 
 KNOWN = Exact.load()
@@ -195,7 +195,7 @@ def test_an_energy_that_fails_is_a_frame_too_and_one_that_always_fails_an_error(
 
     with pytest.raises(RuntimeError):
         list(audits(lattice, None, never, seed=1, number=4))
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         list(audits(lattice, None, lambda atoms: float("nan"), seed=1, number=4))
 
 

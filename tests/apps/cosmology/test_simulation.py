@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 from steersman.apps.cosmology import SCALE_FACTORS, VOXEL_MPC_H, Universe, density, evolved, linear
 from steersman.apps.cosmology.simulation import linear_power
-from steersman.apps.errors import OutOfRange
+from steersman.system.errors import BadValue
 
 MESH = 32
 
@@ -119,5 +119,5 @@ def test_each_parameter_changes_the_same_fluctuations(made: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("universe", "mesh"), [(Universe(), 7), (Universe(), 6), (Universe(omega_m=0.04), 32)])
 def test_a_universe_that_cannot_be_simulated_is_refused(universe: Universe, mesh: int) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         density(universe, seed=0, mesh=mesh)

@@ -20,8 +20,8 @@ from steersman.apps.cosmology import (
     targets,
 )
 from steersman.apps.cosmology.universe import MIDDLE, WIDTH
-from steersman.apps.errors import OutOfRange
 from steersman.steering import latin_hypercube
+from steersman.system.errors import BadValue
 
 
 def test_crops_are_the_cube_cut_into_pieces() -> None:
@@ -86,5 +86,5 @@ def test_every_point_of_the_cube_is_a_universe_and_can_be_told_from_it(point: li
 
 @pytest.mark.parametrize("point", [[0.5] * 2, [0.5, 0.5, 1.5], [float("nan")] * 3])
 def test_a_point_outside_the_cube_is_refused(point: list[float]) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         Universe.of(point)

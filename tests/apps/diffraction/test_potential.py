@@ -7,8 +7,8 @@ from steersman.apps.diffraction import Conditions, intensity, potential
 from steersman.apps.diffraction.crystals import CRYSTAL, ZONES, cell
 from steersman.apps.diffraction.potential import BLUR_A, CRYSTALS, DIMENSIONS, PIXEL_A, SIZE, conditions, projected
 from steersman.apps.diffraction.simulation import unit_potential
-from steersman.apps.errors import OutOfRange
 from steersman.steering import latin_hypercube
+from steersman.system.errors import BadValue
 
 pytestmark = pytest.mark.slow  # abTEM compiles for most of it
 
@@ -87,9 +87,9 @@ def test_points_fill_what_is_drawn() -> None:
     drawn = [conditions(point) for point in latin_hypercube(40, DIMENSIONS)]
     assert {each.crystal for each in drawn} == set(CRYSTALS)
     assert all(-0.03 <= part <= 0.03 for each in drawn for part in each.strain)
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         conditions([0.5] * (DIMENSIONS - 1))
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         projected(Conditions("Xx", 0.0))
 
 

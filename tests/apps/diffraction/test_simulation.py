@@ -21,8 +21,8 @@ from steersman.apps.diffraction import (
 from steersman.apps.diffraction.conditions import SEMIANGLE_MRAD
 from steersman.apps.diffraction.crystals import CRYSTAL
 from steersman.apps.diffraction.simulation import ACROSS_A, ENERGY_EV, exit_intensity, unit_potential
-from steersman.apps.errors import OutOfRange
 from steersman.steering import latin_hypercube
+from steersman.system.errors import BadValue
 
 pytestmark = pytest.mark.slow  # abTEM compiles for most of it
 
@@ -128,11 +128,11 @@ def test_draws_fill_all_classes_evenly() -> None:
 
 @pytest.mark.parametrize("point", [[0.5] * 5, [0.5] * 5 + [1.5], [float("nan")] * 6])
 def test_a_point_outside_the_cube_is_refused(point: list[float]) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         Conditions.of(point)
 
 
 @pytest.mark.parametrize("wrong", [Conditions("Xx", 50.0), Conditions("Si", -1.0), Conditions("Si", 1e4)])
 def test_conditions_that_cannot_be_simulated_are_refused(wrong: Conditions) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         intensity(wrong)

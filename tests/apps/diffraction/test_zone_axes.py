@@ -6,8 +6,8 @@ import pytest
 from steersman.apps.diffraction import ROWS, Conditions, intensity
 from steersman.apps.diffraction.crystals import CRYSTAL, ZONES, cell
 from steersman.apps.diffraction.zone_axes import CRYSTALS, DIMENSIONS, counted, label, projections
-from steersman.apps.errors import OutOfRange
 from steersman.steering import latin_hypercube
+from steersman.system.errors import BadValue
 
 pytestmark = pytest.mark.slow  # abTEM compiles for most of it
 
@@ -45,5 +45,5 @@ def test_more_axes_leave_the_first_as_they_are() -> None:
 def test_every_crystal_is_drawn_alike_often() -> None:
     labels = [label(point) for point in latin_hypercube(3 * len(CRYSTALS), DIMENSIONS)]
     assert np.bincount(labels).tolist() == [3] * len(CRYSTALS)
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         projections([0.5] * (DIMENSIONS + 1))

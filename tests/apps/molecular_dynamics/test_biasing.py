@@ -13,7 +13,6 @@ import openmm
 import pytest
 from openmm import unit
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.molecular_dynamics import (
     Angles,
     Coordinates,
@@ -29,6 +28,7 @@ from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, keep_tr
 from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
 from steersman.stages.start import Start
 from steersman.steering import Bias
+from steersman.system.errors import BadValue
 
 PHI, PSI = (4, 6, 8, 10), (6, 8, 10, 16)
 SETTINGS = Settings(300.0, platform="Reference")
@@ -216,6 +216,6 @@ def test_peptide_bonds_are_kept_trans_and_nothing_changes_where_they_are(dipepti
 def test_features_that_the_model_does_not_know_are_refused(dipeptide: Molecule, features: Features | None) -> None:
     layers = network([7, 1])
     start = Start(dipeptide, bias=bias_around(np.zeros((3, 1)) + 1), load=lambda: Dense(layers))
-    with pytest.raises(OutOfRange) as refused:
+    with pytest.raises(BadValue) as refused:
         segment(start, features)
-    assert refused.value.setting == "features"
+    assert refused.value.name == "features"

@@ -11,7 +11,6 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from steersman.apps.errors import OutOfRange, UnknownResidue
 from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_maps, ideal_helix, peptide, rmsd
 from steersman.apps.molecular_dynamics.amino_acids import LETTERS, checked_sequence
 from steersman.apps.molecular_dynamics.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
@@ -109,23 +108,23 @@ def test_a_molecule_survives_pickle_and_hashes_by_identity(chignolin: Molecule) 
     assert np.array_equal(again.positions, chignolin.positions)
 
 
-@pytest.mark.parametrize(("sequence", "told"), [("YYBW", "'B' at position 3 of 'YYBW'"), ("Y1", "'1' at position 2")])
+@pytest.mark.parametrize(("sequence", "told"), [("YYBW", "YYBW'.*'B' at position 3"), ("Y1", "'1' at position 2")])
 def test_an_impossible_letter_is_named_with_its_position_and_the_twenty(sequence: str, told: str) -> None:
     """And nothing is built."""
-    with pytest.raises(UnknownResidue, match=told) as impossible:
+    with pytest.raises(BadValue, match=told) as impossible:
         build_peptide(sequence)
     assert str(impossible.value).endswith("A C D E F G H I K L M N P Q R S T V W Y")
 
 
 def test_an_empty_sequence_is_told() -> None:
     """Blanks are no residues."""
-    with pytest.raises(UnknownResidue, match="the sequence is empty"):
+    with pytest.raises(BadValue, match="empty"):
         build_peptide("  ")
 
 
 def test_a_single_residue_is_told() -> None:
     """It would have both charged ends, for which ff14SB has no parameters."""
-    with pytest.raises(OutOfRange, match="the number of residues is 1; it must be 2 or more"):
+    with pytest.raises(BadValue, match="the number of residues = 1: "):
         build_peptide("g")
 
 
@@ -143,7 +142,7 @@ def test_a_capped_alanine_is_alanine_dipeptide() -> None:
         topology, constraints=app.HBonds, hydrogenMass=HYDROGEN_MASS
     )
     assert energy(system, molecule.positions) == pytest.approx(energy(other, molecule.positions), abs=0.01)
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         build_peptide("A")
 
 
@@ -170,5 +169,5 @@ def test_a_long_chain_fits_into_its_file(monkeypatch: pytest.MonkeyPatch) -> Non
     positions_nm = np.array(parsed("A" * 30).positions.value_in_unit(unit.nanometer))
     assert positions_nm.min() == 0
     monkeypatch.setattr(peptide, "LONGEST_A", 60.0)
-    with pytest.raises(OutOfRange, match="residues is 30"):
+    with pytest.raises(BadValue, match="residues = 30"):
         heavy_atoms("A" * 30, EXTENDED)

@@ -10,12 +10,12 @@ import openmm
 import pytest
 from openmm import unit
 
-from steersman.apps.errors import OutOfRange, PlatformUnavailable, SimulationUnstable, WrongStart
+from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_peptide, contact_maps, run
 from steersman.apps.molecular_dynamics.context import PhaseState, Settings, SimulationContext, degrees_of_freedom
 from steersman.apps.molecular_dynamics.noise import Noise
 from steersman.stages.start import Start
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_overlapping_atoms_are_told_and_give_no_frame(peptide: Molecule) -> None
 
 def test_a_start_with_nan_is_told(peptide: Molecule) -> None:
     """Before anything runs."""
-    with pytest.raises(WrongStart, match="positions must be finite numbers"):
+    with pytest.raises(BadInput, match="positions must be finite numbers"):
         segment(Start(peptide, {"positions": np.full_like(peptide.positions, np.nan)}))
 
 
@@ -228,17 +228,17 @@ def test_an_explosion_that_is_still_finite_is_told(peptide: Molecule) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"timestep_fs": 0.0}, "timestep_fs is 0; it must be above 0"),
-        ({"timestep_fs": 10.0, "report_ps": 0.2}, "timestep_fs is 10; it must be above 0 and at most 5"),
-        ({"temperature_K": -1.0}, "temperature_K is -1; it must be 0 or more"),
-        ({"temperature_K": float("nan")}, "temperature_K is nan"),
-        ({"friction_per_ps": -1.0}, "friction_per_ps is -1; it must be 0 or more"),
-        ({"duration_ps": float("inf")}, "duration_ps is inf; it must be a finite number"),
-        ({"report_ps": 0.0015}, "report_ps is 0.0015; it must be a whole number of time steps, e.g. 0.004"),
-        ({"duration_ps": 0.01}, "duration_ps is 0.01; it must be a whole number of report_ps, 0.2, e.g. 0.2"),
-        ({"duration_ps": 1.5, "report_ps": 1.0}, "duration_ps is 1.5; it must be a whole number of report_ps, 1"),
-        ({"duration_ps": 0.5}, "duration_ps is 0.5; it must be a whole number of report_ps, 0.2, e.g. 0.4"),
-        ({"seed": -3}, "seed is -3; it must be 0 or more"),
+        ({"timestep_fs": 0.0}, "timestep_fs = 0.0: "),
+        ({"timestep_fs": 10.0, "report_ps": 0.2}, "timestep_fs = 10.0: "),
+        ({"temperature_K": -1.0}, "temperature_K = -1.0: "),
+        ({"temperature_K": float("nan")}, "temperature_K = nan: "),
+        ({"friction_per_ps": -1.0}, "friction_per_ps = -1.0: "),
+        ({"duration_ps": float("inf")}, "duration_ps = inf: "),
+        ({"report_ps": 0.0015}, "report_ps = 0.0015: "),
+        ({"duration_ps": 0.01}, "duration_ps = 0.01: "),
+        ({"duration_ps": 1.5, "report_ps": 1.0}, "duration_ps = 1.5: "),
+        ({"duration_ps": 0.5}, "duration_ps = 0.5: "),
+        ({"seed": -3}, "seed = -3: "),
     ],
 )
 def test_a_setting_that_cannot_run_is_told_before_anything_runs(
@@ -246,20 +246,20 @@ def test_a_setting_that_cannot_run_is_told_before_anything_runs(
 ) -> None:
     """At the call, not at the first frame."""
     given = {"temperature_K": 300.0, "duration_ps": 2.0, "seed": 1, **settings}
-    with pytest.raises(OutOfRange, match=told):
+    with pytest.raises(BadValue, match=told):
         run(Start(peptide), **given)  # type: ignore[arg-type]
 
 
 def test_a_start_of_another_molecule_is_told(peptide: Molecule) -> None:
     """With both shapes."""
-    with pytest.raises(WrongStart, match=r"positions must be .* of shape \(41, 3\), but it has shape \(3, 3\)"):
+    with pytest.raises(BadInput, match=r"positions must be .* of shape \(41, 3\), but it has shape \(3, 3\)"):
         segment(Start(peptide, {"positions": np.zeros((3, 3))}))
     with pytest.raises(UnknownName, match="positions"):
         segment(Start(peptide, {"pos": peptide.positions}))
     with pytest.raises(UnknownName, match="did you mean 'velocities'"):
         segment(Start(peptide, state={"velocity": peptide.positions}))
     for factor in (0.1, 10.0):
-        with pytest.raises(WrongStart, match="is it in nm"):
+        with pytest.raises(BadInput, match="is it in nm"):
             segment(Start(peptide, {"positions": factor * peptide.positions}))
 
 
@@ -271,7 +271,5 @@ def test_a_start_without_a_molecule_is_told() -> None:
 
 def test_a_platform_that_is_not_there_is_told(peptide: Molecule) -> None:
     """With those that are."""
-    with pytest.raises(
-        PlatformUnavailable, match="no working platform 'Abacus' here; it was built with Reference, CPU"
-    ):
+    with pytest.raises(UnknownName, match="'Abacus'"):
         next(run(Start(peptide), temperature_K=300, duration_ps=2, seed=1, platform="Abacus"))

@@ -10,12 +10,13 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from steersman.apps.errors import IncompleteStructure, PlatformUnavailable, SimulationUnstable, UnusableSystem
+from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics import Molecule, build_peptide, prepared_system, read_pdb, rmsd, run
 from steersman.apps.molecular_dynamics.context import Settings, open_context
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, WATER, explicit_system
 from steersman.apps.molecular_dynamics.periodic import box_nm
 from steersman.stages.start import Start
+from steersman.system.errors import BadInput, UnknownName
 
 CRYSTAL = "CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1\n"
 
@@ -56,14 +57,14 @@ def test_a_pdb_file_gives_back_the_molecule_that_was_written(tmp_path: Path, pdb
 def test_missing_atoms_are_named_with_their_residue(tmp_path: Path, pdb_text: str) -> None:
     """Which residue, which atoms, what to do."""
     (tmp_path / "a.pdb").write_text(without(pdb_text, "CZ", "OH"))
-    with pytest.raises(IncompleteStructure, match="TYR 2 of chain A misses the atoms CZ, OH; complete"):
+    with pytest.raises(BadInput, match="TYR 2 of chain A misses the atoms CZ, OH; complete"):
         read_pdb(tmp_path / "a.pdb")
 
 
 def test_a_missing_end_is_named(tmp_path: Path, pdb_text: str) -> None:
     """A chain that was cut lacks the second oxygen of its end."""
     (tmp_path / "a.pdb").write_text("".join(line for line in pdb_text.splitlines(keepends=True) if "OXT" not in line))
-    with pytest.raises(IncompleteStructure, match="GLY 3 of chain A misses the atoms OXT"):
+    with pytest.raises(BadInput, match="GLY 3 of chain A misses the atoms OXT"):
         read_pdb(tmp_path / "a.pdb")
 
 
@@ -71,7 +72,7 @@ def test_a_gap_in_the_chain_is_named(tmp_path: Path, pdb_text: str) -> None:
     """What was not resolved is not left out silently: alanine and glycine would be bound, and minimized together."""
     lines = pdb_text.splitlines(keepends=True)
     (tmp_path / "a.pdb").write_text("".join(line for line in lines if line[17:20] != "TYR"))
-    with pytest.raises(IncompleteStructure, match=r"C-N from ALA 1 of chain A to GLY 3 of chain A is 0\.\d+ nm long"):
+    with pytest.raises(BadInput, match=r"C-N from ALA 1 of chain A to GLY 3 of chain A is 0\.\d+ nm long"):
         read_pdb(tmp_path / "a.pdb")
 
 
@@ -83,7 +84,7 @@ def test_coordinates_in_nm_are_refused(tmp_path: Path, pdb_text: str) -> None:
         for line in pdb_text.splitlines(keepends=True)
     ]  # fmt: skip
     (tmp_path / "a.pdb").write_text("".join(lines))
-    with pytest.raises(IncompleteStructure, match="angstrom"):
+    with pytest.raises(BadInput, match="angstrom"):
         read_pdb(tmp_path / "a.pdb")
 
 
@@ -98,7 +99,7 @@ def test_a_chain_on_top_of_another_is_told(tmp_path: Path, pdb_text: str) -> Non
 def test_a_residue_that_is_no_amino_acid_is_named(tmp_path: Path, pdb_text: str) -> None:
     """Phosphotyrosine has no parameters in ff14SB."""
     (tmp_path / "a.pdb").write_text(pdb_text.replace("TYR", "PTR"))
-    with pytest.raises(IncompleteStructure, match="PTR 2 of chain A is none of the 20 amino acids"):
+    with pytest.raises(BadInput, match="PTR 2 of chain A is none of the 20 amino acids"):
         read_pdb(tmp_path / "a.pdb")
 
 
@@ -106,7 +107,7 @@ def test_a_residue_that_is_no_amino_acid_is_named(tmp_path: Path, pdb_text: str)
 def test_a_file_without_atoms_is_told(tmp_path: Path, text: str) -> None:
     """Naming the file."""
     (tmp_path / "a.pdb").write_text(text)
-    with pytest.raises(IncompleteStructure, match=r"a\.pdb: the file"):
+    with pytest.raises(BadInput, match=r"a\.pdb: the file"):
         read_pdb(tmp_path / "a.pdb")
 
 
@@ -194,7 +195,7 @@ def test_a_molecule_that_is_cut_at_the_faces_of_the_box_is_refused(
     if cut is None:
         assert boxed(text, tmp_path, 30.0, 3.0).periodic
     else:
-        with pytest.raises(UnusableSystem, match="bonds cross the faces"):
+        with pytest.raises(BadInput, match="bonds cross the faces"):
             boxed(text, tmp_path, 30.0, 3.0, constraints=app.HBonds if cut == "constraints" else None)
 
 
@@ -228,20 +229,20 @@ def test_what_openmm_says_of_a_system_is_said(platform: str | None, tmp_path: Pa
     typo.addBond(0, 1, [])
     molecule = boxed(pdb_text, tmp_path, 30.0, 3.0)
     for forces, system_nm, word in (((), 1.3, "cutoff"), ((restraint,), 3.0, "5000"), ((typo,), 3.0, "undefined")):
-        with pytest.raises(UnusableSystem, match=word):
+        with pytest.raises(BadInput, match=word):
             boxed(pdb_text, tmp_path, None, system_nm, *forces)
     system = openmm.XmlSerializer.deserialize(molecule.system_xml)
     system.setDefaultPeriodicBoxVectors(*np.eye(3))
-    with pytest.raises(UnusableSystem, match="cutoff"):
+    with pytest.raises(BadInput, match="cutoff"):
         open_context(system, Settings(300.0, platform=platform))
-    with pytest.raises(PlatformUnavailable):
+    with pytest.raises(UnknownName):
         open_context(system, Settings(300.0, platform="None"))
 
 
 def test_a_system_that_does_not_fit_is_told(box: Path, tmp_path: Path, pdb_text: str) -> None:
     """No box, no XML, another number of atoms, a barostat or a thermostat, whatever its name."""
     (tmp_path / "dry.pdb").write_text(pdb_text)
-    with pytest.raises(UnusableSystem, match=r"dry\.pdb: needs a periodic box"):
+    with pytest.raises(BadInput, match=r"dry\.pdb: needs a periodic box"):
         prepared_system(tmp_path / "dry.pdb")
     xml = tmp_path / "system.xml"
     for force in (openmm.MonteCarloBarostat(1, 300), openmm.AndersenThermostat(300, 1)):
@@ -249,10 +250,10 @@ def test_a_system_that_does_not_fit_is_told(box: Path, tmp_path: Path, pdb_text:
         force.setName("my coupling")
         system.addForce(force)
         xml.write_text(openmm.XmlSerializer.serialize(system))
-        with pytest.raises(UnusableSystem, match="my coupling"):
+        with pytest.raises(BadInput, match="my coupling"):
             prepared_system(box, system_xml=xml)
-    with pytest.raises(UnusableSystem, match="the structure has 41 atoms"):
+    with pytest.raises(BadInput, match="the structure has 41 atoms"):
         prepared_system(tmp_path / "dry.pdb", system_xml=xml)
     xml.write_text("<nothing/>")
-    with pytest.raises(UnusableSystem, match="is no OpenMM System"):
+    with pytest.raises(BadInput, match="is no OpenMM System"):
         prepared_system(box, system_xml=xml)

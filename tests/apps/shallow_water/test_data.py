@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import run
 from steersman.apps.shallow_water.cosine_codec import CosineCodec
 from steersman.apps.shallow_water.data import load, save
 from steersman.stages.start import Start
+from steersman.system.errors import BadValue
 
 
 def test_saved_frames_open_in_xarray_with_their_coordinates(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_kept_waves_give_the_fields_back_as_far_as_they_go(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kept", [0, 2049])
 def test_more_waves_than_there_are_or_none_are_refused(kept: int) -> None:
-    with pytest.raises(OutOfRange, match="1 to 2048"):
+    with pytest.raises(BadValue, match="1 to 2048"):
         CosineCodec(32, 64, kept)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.storms import DIMENSIONS, Conditions, MoistFlow, run
 from steersman.apps.storms.flow import DIFFUSION_HOURS, STEP_S
+from steersman.system.errors import BadValue
 
 CONDITIONS = Conditions((85.0, 70.0), (45.0, 42.0), source_days=2.0, days=5.0)
 
@@ -88,5 +88,5 @@ def test_a_seed_names_a_flow() -> None:
 
 @pytest.mark.parametrize("point", [[0.5] * 5, [0.5] * 5 + [1.5], [float("nan")] * 6])
 def test_a_point_outside_the_cube_is_refused(point: list[float]) -> None:
-    with pytest.raises(OutOfRange):
+    with pytest.raises(BadValue):
         Conditions.of(point)

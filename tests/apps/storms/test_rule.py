@@ -11,7 +11,7 @@ from steersman.apps.shallow_water.solver import latitudes, longitudes
 from steersman.apps.storms import CHANNELS, Conditions, MoistFlow, ruled, seen
 from steersman.apps.storms.rule import CYCLONE, FLUX, RIVER, SPIN, classes
 from steersman.apps.storms.simulation import CHOICES, ERRORS, SEEN, blurred, channels
-from steersman.models.errors import UnknownChoice
+from steersman.system.errors import UnknownName
 
 ROWS, COLUMNS = 64, 128
 LAT, LON = latitudes(ROWS)[:, None], longitudes(COLUMNS)
@@ -107,5 +107,5 @@ def test_a_network_sees_numbers_near_1_of_the_channels_that_were_chosen(storm: t
     places = [list(CHANNELS).index(name) for name in CHOICES["indirect"]]
     assert np.array_equal(indirect, everything[:, places])
     assert not {"height", "vorticity", "flux"} & set(CHOICES["indirect"])
-    with pytest.raises(UnknownChoice):
+    with pytest.raises(UnknownName):
         seen(fields, "some")

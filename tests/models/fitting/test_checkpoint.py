@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from steersman.models import CVAE, Model, Schedule
-from steersman.models.errors import RanksFailed, UnreadableModel
+from steersman.models.errors import RanksFailed
 from steersman.models.fitting import checkpoint
 from steersman.models.fitting.checkpoint import going_on, kept_in, newest
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.networks.contact_data import checked_maps
 from steersman.models.networks.cvae import elbo
 from steersman.models.ranks.launch import launch
+from steersman.system.errors import DamagedFile
 from tests.models.mean_model import fresh, rows, squared, train
 
 Chains = Callable[..., np.ndarray]
@@ -69,7 +70,7 @@ def test_another_training_s_checkpoint_is_told(tmp_path: Path, change: dict[str,
     """Before anything is changed."""
     settings: dict[str, Any] = {"epochs": 1, "batch": 16, "lr": 0.01, "checkpoint": tmp_path}
     fit(fresh(), rows(), squared, **settings)
-    with pytest.raises(UnreadableModel, match="the checkpoint of a training with"):
+    with pytest.raises(DamagedFile, match="the checkpoint of a training with"):
         fit(fresh(), rows(), squared, **settings | change)
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import CVAE, Model
-from steersman.models.errors import TooSmall, UnknownChoice, UnusableData
 from steersman.models.fitting.compiled import compiled
 from steersman.models.fitting.fit import Total, evaluate, fit
+from steersman.system.errors import BadValue, UnknownName
 
 
 class Mean(Model):
@@ -47,7 +47,7 @@ def test_inputs_and_targets_stay_together() -> None:
     inputs = torch.linspace(1, 3, 101)
     model = fit(Mean(), (inputs, (3 * inputs).double()), distance, epochs=40, batch=7, lr=0.05)
     assert model.value.item() == pytest.approx(3, abs=1e-3)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         fit(Mean(), (inputs, inputs[1:]), distance, epochs=1, batch=7, lr=0.05)
 
 
@@ -76,7 +76,7 @@ def test_a_compiled_training_is_the_same_training(monkeypatch: pytest.MonkeyPatc
         fit(Mean(), data, squared, epochs=2, batch=4, lr=0.05, compiled=word).value.item() for word in ("no", "yes")
     )
     assert same == pytest.approx(plain, rel=1e-6)
-    with pytest.raises(UnknownChoice, match="compiled on cpu 'graphs': choose from no, yes"):
+    with pytest.raises(UnknownName, match="compiled on cpu 'graphs'"):
         fit(Mean(), data, squared, epochs=1, batch=4, lr=0.05, compiled="graphs")
 
 
@@ -96,22 +96,22 @@ def test_graphs_are_those_of_a_whole_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_nothing_to_train_on_is_told() -> None:
     """And nothing to measure on."""
-    with pytest.raises(UnusableData, match="nothing to train on"):
+    with pytest.raises(BadValue, match="nothing to train on"):
         fit(Mean(), torch.zeros(0), squared, epochs=1, batch=1, lr=0.1)
-    with pytest.raises(UnusableData, match="nothing to measure on"):
+    with pytest.raises(BadValue, match="nothing to measure on"):
         evaluate(Mean(), torch.zeros(0), squared)
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
-    [({"epochs": 0}, "epochs = 0: it must be at least 1"), ({"batch": 0}, "batch = 0"), ({"lr": math.nan}, "lr = nan")],
+    [({"epochs": 0}, "epochs = 0"), ({"batch": 0}, "batch = 0"), ({"lr": math.nan}, "lr = nan")],
 )
 def test_numbers_that_nothing_can_be_trained_with_are_told(wrong: dict[str, Any], told: str) -> None:
     """Not an untrained model, nor a division by zero."""
     settings: dict[str, Any] = {"epochs": 1, "batch": 1, "lr": 0.1}
-    with pytest.raises(TooSmall, match=told):
+    with pytest.raises(BadValue, match=told):
         fit(Mean(), torch.zeros(4), squared, **settings | wrong)
-    with pytest.raises(TooSmall, match="latent = 0"):
+    with pytest.raises(BadValue, match="latent = 0"):
         CVAE(6, latent=0)
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from steersman.models import Committee
-from steersman.models.errors import UnusableData
 from steersman.models.fitting.fit import fit
 from steersman.models.fitting.input import Stream, fed, taken
 from steersman.models.networks.contact_data import checked_maps
@@ -21,6 +20,7 @@ from steersman.models.ranks.local_sgd import LocalSGD
 from steersman.models.ranks.single import parts, shuffled
 from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
+from steersman.system.errors import BadValue
 from tests.models.mean_model import fresh, rows, squared
 
 CPU = torch.device("cpu")
@@ -132,7 +132,7 @@ def test_an_error_of_reading_surfaces_as_itself() -> None:
 
 def test_what_is_streamed_is_checked(window: Window) -> None:
     """The values of maps are 0 and 1; here all are 7."""
-    with pytest.raises(UnusableData, match="found NaN or something outside"):
+    with pytest.raises(BadValue, match="found NaN or something outside"):
         taken(window, "maps", check=checked_maps)
 
 
@@ -151,5 +151,5 @@ def test_images_of_any_number_are_learned() -> None:
     images = np.random.default_rng(0).normal(size=(33, 1, 16, 16)).astype(np.float32)
     model = Committee.fit(images, np.arange(33) % 2, classes=2, members=2, epochs=1)
     assert model.probabilities(images).shape == (33, 2, 2)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Committee.fit(images, np.arange(33) % 2 / 2, classes=2, members=2, epochs=1)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.models import CVAE, Committee, Model, Reservoir
-from steersman.models.errors import TooSmall, UnknownChoice, UnusableData
 from steersman.models.fitting.fit import fit
 from steersman.models.fitting.reservoir import Draws
+from steersman.system.errors import BadValue, UnknownName
 from tests.models.mean_model import Small, fresh, rows, squared, streamed
 
 arrivals = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=8)  # that come, that leave
@@ -129,12 +129,12 @@ def test_models_take_it() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        ({"ids": np.arange(95)}, UnusableData),
-        ({"ids": np.zeros(96, np.int64)}, UnusableData),
-        ({"uses": 0}, TooSmall),
-        ({"steps": 0}, TooSmall),
-        ({"strategy": "zero"}, UnknownChoice),
-        ({"strategy": "local_sgd"}, UnknownChoice),
+        ({"ids": np.arange(95)}, BadValue),
+        ({"ids": np.zeros(96, np.int64)}, BadValue),
+        ({"uses": 0}, BadValue),
+        ({"steps": 0}, BadValue),
+        ({"strategy": "zero"}, UnknownName),
+        ({"strategy": "local_sgd"}, UnknownName),
     ],
 )
 def test_a_reservoir_that_cannot_be_is_told(wrong: dict[str, Any], error: type[Exception]) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steersman.models import PCA, Autoencoder
-from steersman.models.errors import UnusableData
+from steersman.system.errors import BadValue
 
 
 def circle(n: int, seed: int) -> np.ndarray:
@@ -46,5 +46,5 @@ def test_what_was_fitted_to_other_inputs_is_no_beginning(wide: float, moved: flo
 
 @pytest.mark.parametrize("data", [np.ones((5, 3)), np.ones((0, 3)), np.full((5, 3), np.nan)])
 def test_data_that_teach_nothing_are_refused(data: np.ndarray) -> None:
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Autoencoder.fit(data)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from steersman.models import Committee, Model
-from steersman.models.errors import UnknownChoice, UnusableData
 from steersman.models.networks.committee import disagreement
+from steersman.system.errors import BadValue, UnknownName
 
 
 def stripes(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_a_member_may_be_atomai_s_resnet() -> None:
 def test_what_it_cannot_use_is_refused() -> None:
     images, labels = stripes(8)
     for wrong in ((images[:, 0], labels), (images, labels[:3]), (images * np.nan, labels), (images, labels + 1)):
-        with pytest.raises(UnusableData):
+        with pytest.raises(BadValue):
             Committee.fit(*wrong, classes=3, epochs=1)
-    with pytest.raises(UnknownChoice):
+    with pytest.raises(UnknownName):
         Committee(1, 3, network="large")

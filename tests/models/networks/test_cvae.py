@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from steersman.models import CVAE
-from steersman.models.errors import TrainingDiverged, UnusableData
+from steersman.models.errors import TrainingDiverged
 from steersman.models.fitting.fit import seeded
 from steersman.models.networks.cvae import elbo
+from steersman.system.errors import BadValue
 
 Chains = Callable[..., np.ndarray]
 SIZE = 10
@@ -192,5 +193,5 @@ def test_a_loss_that_is_no_longer_finite_is_told(chains: Chains) -> None:
 )
 def test_maps_that_cannot_be_used_are_told(maps: np.ndarray, told: str, fitted: CVAE) -> None:
     """With their shape."""
-    with pytest.raises(UnusableData, match=told):
+    with pytest.raises(BadValue, match=told):
         fitted.encode(maps)

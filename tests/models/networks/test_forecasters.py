@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models.errors import TooSmall, UnfitGrid, UnfitLaw, UnusableData
 from steersman.models.model import Model
 from steersman.models.networks.forecaster import Forecaster
 from steersman.models.networks.spherical_convolution import sphere_pad
 from steersman.models.networks.spherical_fourier import SphericalFourier
 from steersman.models.networks.unet import SphericalUNet
 from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.system.errors import BadValue
 
 
 @pytest.fixture(autouse=True)
@@ -133,12 +133,12 @@ def test_a_bounded_network_never_gains_energy() -> None:
 @pytest.mark.parametrize(
     ("laws", "told"),
     [
-        ({"energy": (1, 2, 3)}, r"energy is \(1, 2, 3\); it must be one weight for each of 2 channels, or empty"),
-        ({"kept": (2,)}, r"kept is \(2,\); it must be of the channels 0 to 1"),
+        ({"energy": (1, 2, 3)}, r"energy = \(1, 2, 3\)"),
+        ({"kept": (2,)}, r"kept = \(2,\)"),
     ],
 )
 def test_laws_of_channels_that_are_not_there_are_told(laws: dict[str, Any], told: str) -> None:
-    with pytest.raises(UnfitLaw, match=told):
+    with pytest.raises(BadValue, match=told):
         SphericalUNet(2, 16, width=8, **laws)
 
 
@@ -152,7 +152,7 @@ def test_a_forecast_has_nothing_beyond_the_band_limit() -> None:
     )
     assert (free * beyond).sum() > 0.1 * free.sum()
     assert (limited * beyond).sum() < 1e-10 * limited.sum()
-    with pytest.raises(UnfitGrid, match="16 rows"):
+    with pytest.raises(BadValue, match="rows = 16"):
         SphericalUNet(2, 16, width=8, band_limit=31)
 
 
@@ -164,9 +164,9 @@ def test_unrolled_steps_are_those_of_a_forecast() -> None:
     torch.testing.assert_close(found, (wrong**2 * model.area).mean())
     fitted = SphericalUNet.fit(runs.numpy(), width=8, epochs=1, unrolled=3)
     assert len(fitted.history) == 1
-    with pytest.raises(UnusableData, match="times >= 6"):
+    with pytest.raises(BadValue, match="times >= 6"):
         SphericalUNet.fit(runs.numpy(), width=8, unrolled=5)
-    with pytest.raises(TooSmall, match="unrolled = 0"):
+    with pytest.raises(BadValue, match="unrolled = 0"):
         SphericalUNet.fit(runs.numpy(), width=8, unrolled=0)
 
 
@@ -203,5 +203,5 @@ def test_a_saved_network_forecasts_as_before(tmp_path: object) -> None:
 
 @pytest.mark.parametrize("shape", [(2, 1, 1, 16, 32), (2, 3, 1, 12, 24), (2, 3, 1, 16, 16), (3, 1, 16, 32)])
 def test_data_that_no_network_can_be_fitted_to_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(UnusableData, match="frames"):
+    with pytest.raises(BadValue, match="frames"):
         SphericalUNet.fit(np.zeros(shape))

@@ -9,8 +9,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from steersman.models import CosmoFlow, DeepLab, Model, ResNet50, Tiramisu
-from steersman.models.errors import TooSmall
 from steersman.models.fitting.flops import training_flops
+from steersman.system.errors import BadValue
 
 FULL: list[tuple[Callable[[], Model], tuple[int, ...], tuple[int, ...], int]] = [
     (lambda: ResNet50(1, 27), (1, 120, 85), (27,), 23_557_083),  # DeepEx
@@ -67,5 +67,5 @@ def test_networks_that_cannot_be_built_are_refused() -> None:
         lambda: DeepLab(width=0.001),
         lambda: Tiramisu(width=0.125),
     ):
-        with pytest.raises(TooSmall):
+        with pytest.raises(BadValue):
             wrong()

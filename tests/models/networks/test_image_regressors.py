@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from steersman.models import ImageRegressors
-from steersman.models.errors import TooSmall, UnusableData
+from steersman.system.errors import BadValue
 
 
 def spots(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -60,13 +60,13 @@ def test_image_and_target_are_mirrored_alike() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     images, targets = spots(4)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         ImageRegressors.fit(images[:, 0], targets)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         ImageRegressors.fit(images, targets[:, :, :-1])
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         ImageRegressors.fit(images, targets[:, :12, :12])
-    with pytest.raises(TooSmall):
+    with pytest.raises(BadValue):
         ImageRegressors.fit(images[:1], targets[:1])
-    with pytest.raises(TooSmall):
+    with pytest.raises(BadValue):
         ImageRegressors(16, 1, members=0)

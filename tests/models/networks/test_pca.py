@@ -9,7 +9,7 @@ import pytest
 from sklearn.decomposition import PCA as Oracle
 
 from steersman.models import PCA
-from steersman.models.errors import UnusableData
+from steersman.system.errors import BadValue
 
 
 @pytest.fixture
@@ -77,10 +77,10 @@ def test_it_comes_back_from_a_file(data: np.ndarray, tmp_path: Path) -> None:
     "bad", [np.ones((0, 3)), np.ones((1, 3)), np.array([[1.0, np.nan], [0.0, 1.0]])], ids=["none", "one row", "NaN"]
 )
 def test_data_that_cannot_be_used_is_refused(bad: np.ndarray) -> None:
-    with pytest.raises(UnusableData, match="principal components need"):
+    with pytest.raises(BadValue, match="principal components need"):
         PCA.fit(bad)
 
 
 def test_rows_of_another_size_are_refused(data: np.ndarray) -> None:
-    with pytest.raises(UnusableData, match="built for rows of 8 numbers"):
+    with pytest.raises(BadValue, match="built for rows of 8 numbers"):
         PCA.fit(data).encode(data[:, :3])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from steersman.models import Committee
-from steersman.models.errors import UnusableData
 from steersman.models.networks.pixels import class_weights, confusion, iou, judgement
+from steersman.system.errors import BadValue
 
 
 def squares(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -72,14 +72,14 @@ def test_a_committee_learns_the_class_of_every_pixel() -> None:
 
 def test_labels_of_pixels_must_fit_their_images() -> None:
     images, labels = squares(2)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Committee.fit(images, labels[:, :16], classes=3, network="deeplab", width=1 / 16, epochs=1)
 
 
 @pytest.mark.parametrize(("network", "edge"), [("tiramisu", 24), ("deeplab", 20)])
 def test_edges_that_a_network_cannot_halve_are_refused(network: str, edge: int) -> None:
     images, labels = squares(2)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Committee.fit(images[..., :edge], labels[..., :edge], classes=3, network=network, width=5 / 32, epochs=1)
 
 

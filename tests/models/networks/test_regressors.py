@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from steersman.models import CosmoFlow, Model, Regressors
-from steersman.models.errors import TooSmall, UnusableData
 from steersman.models.networks.regressors import turned
+from steersman.system.errors import BadValue
 
 
 def heaps(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -69,12 +69,12 @@ def test_what_it_cannot_use_is_refused() -> None:
     wrong = [(cubes[:, 0], targets), (cubes[..., :16], targets), (cubes, targets[:3]), (cubes, targets[:, 0]),
              (cubes * np.float16("nan"), targets), (cubes, 3 * targets), (cubes[:0], targets[:0])]  # fmt: skip
     for samples, wanted in wrong:
-        with pytest.raises(UnusableData):
+        with pytest.raises(BadValue):
             Regressors.fit(samples, wanted, epochs=1)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Regressors(48, 1, 1)
     for size, outputs, members in ((32, 1, 0), (16, 1, 1), (32, 0, 1)):
-        with pytest.raises(TooSmall):
+        with pytest.raises(BadValue):
             Regressors(size, 1, outputs, members=members)
 
 

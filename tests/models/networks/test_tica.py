@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from steersman.models import PCA, TICA, Autoencoder, DeepTICA, Model, slowness
-from steersman.models.errors import NotDense, UnusableData
 from steersman.models.networks.cvae import CVAE
 from steersman.steering import Bias
+from steersman.system.errors import BadInput, BadValue
 
 LAG, TIMES = 5, np.array([200.0, 20.0, 2.0])  # of decay, in frames
 DECAY = np.exp(-LAG / TIMES)
@@ -139,7 +139,7 @@ def test_a_deep_fit_repeats_and_goes_on(mixed: tuple[np.ndarray, np.ndarray]) ->
 
 
 def test_what_cannot_be_written_out_as_forces_says_so() -> None:
-    with pytest.raises(NotDense):
+    with pytest.raises(BadInput):
         CVAE(10, 2).dense_layers()
 
 
@@ -147,5 +147,5 @@ def test_what_cannot_be_written_out_as_forces_says_so() -> None:
 def test_data_without_pairs_or_changes_are_refused(kind: type[TICA | DeepTICA]) -> None:
     x = processes(50)
     for data, two in ((x, np.empty((0, 2), int)), (np.ones((50, 3)), pairs(50)), (x * np.nan, pairs(50))):
-        with pytest.raises(UnusableData):
+        with pytest.raises(BadValue):
             kind.fit(data, two, latent=1)

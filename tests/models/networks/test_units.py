@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from steersman.models import CVAE, PCA, TICA, Autoencoder, Committee, DeepTICA, SphericalUNet, Vectors
-from steersman.models.errors import UnusableData
 from steersman.models.networks.scale import spread
+from steersman.system.errors import BadValue
 
 UNITS = [(1e-24, 0.0), (1e-3, 1e5), (1e12, -1e14)]  # J/T; total energies in eV, of which meV matter
 Results = dict[str, np.ndarray]
@@ -90,5 +90,5 @@ def test_the_spread_is_that_of_numpy_but_for_the_last_digits() -> None:
     ],
 )  # fmt: skip
 def test_complex_numbers_are_refused_and_lose_no_half(fit: Callable[[np.ndarray], object]) -> None:
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         fit(slow_and_fast(20) + 1j)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steersman.models import Model, Vectors
-from steersman.models.errors import TooSmall, UnusableData
+from steersman.system.errors import BadValue
 
 
 def curved(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -46,15 +46,15 @@ def test_it_goes_on_from_another_with_its_scales_and_is_kept(fitted: Vectors, tm
 
 def test_what_cannot_be_learned_is_refused() -> None:
     vectors, targets = curved(8)
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Vectors.fit(vectors, targets[:, 0])
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Vectors.fit(vectors, targets[:4])
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Vectors.fit(vectors[:0], targets[:0])
-    with pytest.raises(UnusableData):
+    with pytest.raises(BadValue):
         Vectors.fit(np.where(vectors == vectors[0], np.nan, vectors), targets)
-    with pytest.raises(TooSmall):
+    with pytest.raises(BadValue):
         Vectors(3, members=0)
 
 
@@ -63,5 +63,5 @@ def test_planes_go_on_straight_beyond_what_they_have_learned() -> None:
     plane = Vectors.fit(vectors, vectors @ np.array([[2.0], [-1.0]]), width=0, epochs=100, lr=1e-2)
     assert plane.parameter_count == 3 * 3
     assert np.allclose(plane.estimates(np.array([[20.0, 20.0]])).mean(1), 20.0, atol=0.5)
-    with pytest.raises(TooSmall):
+    with pytest.raises(BadValue):
         Vectors(3, width=-1)

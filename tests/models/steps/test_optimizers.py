@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from steersman.models.errors import TrainingDiverged, UnknownChoice
+from steersman.models.errors import TrainingDiverged
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.steps.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
+from steersman.system.errors import UnknownName
 from tests.models.mean_model import fresh, rows, squared
 
 norms = st.floats(0, 1e6)
@@ -83,5 +84,5 @@ def test_sgd_is_a_plain_loop_bit_for_bit() -> None:
 
 
 def test_an_unknown_optimizer_is_told_with_those_there_are() -> None:
-    with pytest.raises(UnknownChoice, match="optimizer 'adm': choose from adam, sgd, lars, larc"):
+    with pytest.raises(UnknownName, match="optimizer 'adm'; did you mean 'adam'"):
         optimizer("adm", fresh().parameters(), 0.1)

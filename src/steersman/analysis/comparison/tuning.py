@@ -77,7 +77,7 @@ def tune(
         job: (run directory, `key=value` of the trial) -> its campaign.
         beside: campaigns at a time.
         show: called with the number of trials that are over.
-    Raises: BadInput: a range that is none. CampaignFailed: one ended without its budget spent. MissingExtra: Optuna.
+    Raises: BadInput: a range that is none. EngineError: one ended without its budget spent. MissingExtra: Optuna.
     """
     optuna = _optuna()
     space = space_of(search, workflow)

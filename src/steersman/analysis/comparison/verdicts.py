@@ -18,7 +18,6 @@ import numpy as np
 from steersman.analysis.comparison.arms import Arm, steering_of
 from steersman.analysis.comparison.metric import HeldOutMetric
 from steersman.analysis.comparison.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
-from steersman.analysis.errors import NothingMeasured, NoYardstick
 from steersman.data.history import History
 from steersman.data.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds
@@ -28,6 +27,7 @@ from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 from steersman.store import Span, Window
+from steersman.system.errors import BadInput, EngineError
 
 Measures = Mapping[str, Yardstick | HeldOutMetric]
 
@@ -156,15 +156,24 @@ def _level(interval: Interval) -> str:
     return f", {100 * interval.level:.0f} %" if interval.level < LEVEL else ""
 
 
+def expect_yardstick(workflow: Workflow, metrics: Sequence[HeldOutMetric] = ()) -> None:
+    """Raises: BadInput: there is nothing to compare runs by."""
+    if not (workflow.yardsticks or metrics):
+        raise BadInput(
+            f"{workflow.name} has no yardstick, and metrics see a run's own latent space, which cannot be compared "
+            "between runs; decorate a function of stored frames with @wf.yardstick(), or, where draws are held out, "
+            "name a metric of them with --metric"
+        )
+
+
 def collect(
     arm: Arm, directories: Mapping[int, Path], workflow: Workflow, metrics: Sequence[HeldOutMetric] = ()
 ) -> Runs:
     """Measure every run of an arm by metrics, or by the yardsticks of `workflow` where none are given.
 
-    Raises: NoYardstick: it has none either.
+    Raises: BadInput: it has none either.
     """
-    if not (workflow.yardsticks or metrics):
-        raise NoYardstick(workflow.name)
+    expect_yardstick(workflow, metrics)
     runs = Runs(arm)
     for seed, path in directories.items():
         directory = RunDirectory(path)
@@ -232,12 +241,16 @@ def with_levels(measures: Measures, plain: Sequence[Runs]) -> Measures:
 def rows(plain: Runs, runs: Runs, measures: Measures) -> list[Row]:
     """One arm beside plain sampling, by every measure.
 
-    Raises: NothingMeasured: neither has a value of one.
+    Raises: EngineError: neither has a value of one.
     """
     found = [_row(plain, runs, name, measure) for name, measure in with_levels(measures, [plain]).items()]
     for row in found:
         if np.isnan([*row.final, *row.base]).all():
-            raise NothingMeasured(row.yardstick, len(runs.seeds), plain.trained + runs.trained)
+            raise EngineError(
+                "{measure} has no value in {seeds} campaigns of an arm, nor in those of plain sampling; {trained} "
+                "models were trained: take a larger budget, or train with fewer frames",
+                measure=row.yardstick, seeds=len(runs.seeds), trained=plain.trained + runs.trained,
+            )  # fmt: skip
     return found
 
 

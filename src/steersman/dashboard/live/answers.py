@@ -20,7 +20,7 @@ from steersman.dashboard.live.views import failures
 from steersman.dashboard.live.watched import Watched
 from steersman.journal.segments import HOW
 from steersman.system.calls import called
-from steersman.system.errors import BadRequest, EngineError, place, told
+from steersman.system.errors import BadInput, EngineError, place, told
 from steersman.system.registry import Others
 
 Answer = Mapping[str, Any] | bytes
@@ -82,7 +82,7 @@ def _check(view: ModuleType) -> None:
 def answer(watched: Watched, view: str, query: Query) -> Answer | None:
     """Plain values, or bytes (packed columns, or the topology); None when there is no such view.
 
-    Raises: BadRequest: something is wrong with the query. Moved: it is of another map. NothingToDraw: the run does not
+    Raises: BadInput: something is wrong with the query. It is of another map. NothingToDraw: the run does not
         hold it. PanelFails: a view raises another error.
     """
     if view == "panel":  # it may take long, and holds no lock
@@ -137,7 +137,7 @@ def _as_number(name: str, text: str) -> float:
     try:
         found = float(text)
     except ValueError:
-        raise BadRequest(f"{name}={text:.40}: this is not a number") from None
+        raise BadInput(f"{name}={text:.40}: this is not a number") from None
     if not abs(found) < 1e300:
-        raise BadRequest(f"{name}={text:.40}: this number is too large")
+        raise BadInput(f"{name}={text:.40}: this number is too large")
     return found

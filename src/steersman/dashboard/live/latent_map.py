@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib.path import Path as Polygon
 
-from steersman.dashboard.errors import Moved
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.point_cloud import PointCloud
 from steersman.data.segment_table import SegmentTable
+from steersman.system.errors import BadInput
 
 MOST_POINTS = 400_000  # that travel at a time; of more, every second, third, ... one
 MOST_LISTED = 200  # frames under one click
@@ -102,7 +102,7 @@ def pick(
 
     Args:
         generation: that of the map on which the point lies; None: this one.
-    Raises: Moved.
+    Raises: BadInput: it is a place of an older map.
     """
     cloud, table = _of(watched, generation)
     if not len(cloud):
@@ -124,7 +124,7 @@ def pick(
 def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: int | None = None) -> dict[str, Any]:
     """The frames within a polygon: how many, who chose their starts, their scores, and some spread over time.
 
-    Raises: Moved, see `pick`.
+    Raises: BadInput, see `pick`.
     """
     cloud, table = _of(watched, generation)
     if not len(cloud) or len(corners) < 3:
@@ -180,7 +180,9 @@ def current(watched: Watched) -> tuple[PointCloud, SegmentTable]:
 def _of(watched: Watched, generation: int | None) -> tuple[PointCloud, SegmentTable]:
     cloud, table = current(watched)
     if generation not in (None, cloud.generation):
-        raise Moved
+        raise BadInput(
+            "the map has changed since, for a newer model scored the frames; it is drawn again: choose again"
+        )
     return cloud, table
 
 

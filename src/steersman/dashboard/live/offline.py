@@ -36,7 +36,7 @@ COLOURS = ("time", "policy", "version", "cluster")
 def embedded(history: History) -> tuple[str, str]:
     """What goes into the head of a report, and what its body begins with.
 
-    Raises: LibrariesMissing: the page's JavaScript libraries are not installed.
+    Raises: EngineError: the page's JavaScript libraries are not installed.
     """
     server.check_libraries()
     watched = Watched.of(history)

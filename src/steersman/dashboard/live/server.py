@@ -31,7 +31,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from steersman.dashboard.errors import LibrariesMissing, PortTaken
 from steersman.dashboard.live import answers, overview, prometheus
 from steersman.dashboard.live.access import Access
 from steersman.dashboard.live.gallery import Gallery
@@ -40,7 +39,7 @@ from steersman.data.errors import NothingToDraw
 from steersman.journal import copies
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.errors import BadInput, EngineError
+from steersman.system.errors import BadInput, BadValue, EngineError
 
 ZIPPED = 2000  # bytes of text that are worth compressing
 MOST_WORDS = 10_000  # bytes of a request that says something
@@ -96,10 +95,14 @@ def path_of(base: str) -> str:
 
 
 def check_libraries() -> None:
-    """Raises: LibrariesMissing: the page's JavaScript libraries are not installed."""
+    """Raises: EngineError: the page's JavaScript libraries are not installed."""
     missing = [name for name in NEEDED if not (LIBRARIES / name).is_file()]
     if missing:
-        raise LibrariesMissing(", ".join(missing))
+        raise EngineError(
+            "the dashboard's JavaScript libraries are missing ({names}): reinstall Steersman where npm can be "
+            "reached, or run `python hatch_build.py` in the checkout",
+            names=", ".join(missing),
+        )
 
 
 class _Server(uvicorn.Server):
@@ -363,4 +366,4 @@ def _bound(port: int, *, exactly: bool) -> socket.socket:
             listening.close()
             continue
         return listening
-    raise PortTaken(port)
+    raise BadValue("port", port, "another process listens there; leave --port out, or give another")

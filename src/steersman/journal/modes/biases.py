@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from steersman.journal.errors import RunDamaged
+from steersman.journal.errors import run_damaged
 from steersman.journal.frame_keys import WALKER, frame_key
 from steersman.journal.modes.mode import Check, Mode, Remaking
 from steersman.journal.records import UNKNOWN, Biased, Record, Start
@@ -25,11 +25,11 @@ def file_of(directory: RunDirectory, version: int) -> Path:
 
 
 def read(directory: RunDirectory, version: int, sha256: str) -> Bias:
-    """Raises: RunDamaged: it is not the one with this hash, which the journal has. FileNotFoundError. OddFile."""
+    """Raises: DamagedFile: it is not the one with this hash, which the journal has. FileNotFoundError. OddFile."""
     file = file_of(directory, version)
     data = directory.read(file)
     if sha256 and hashlib.sha256(data).hexdigest() != sha256:  # an older journal does not say it of starts
-        raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
+        raise run_damaged(directory.path, f"{file.relative_to(directory.path)} was changed since it was made")
     return Bias.from_bytes(data)
 
 
