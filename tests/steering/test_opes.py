@@ -112,7 +112,7 @@ def test_a_version_is_due_when_a_fiftieth_is_new_or_the_model_is() -> None:
 def test_a_bias_that_would_help_nothing_is_refused(name: str, given: dict[str, Any]) -> None:
     with pytest.raises(BadValue) as refused:
         Opes("z", **{"barrier_kT": 10, **given})
-    assert refused.value.name == name
+    assert refused.value.name == f"Opes({name})"
 
 
 @pytest.mark.parametrize("z", [np.zeros((100, 4)), np.full((100, 1), np.nan), np.zeros((100, 1)), np.zeros((100, 0))])

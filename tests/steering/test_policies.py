@@ -300,7 +300,7 @@ def test_the_share_that_explores_is_as_asked(cloud_and_one: Scores) -> None:
 
 
 def test_a_share_outside_0_to_1_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"explore=1\.5"):
+    with pytest.raises(ValueError, match=r"explore\) = 1\.5"):
         Steering(explore=1.5)
 
 

@@ -120,5 +120,5 @@ def test_what_is_no_number_ends_nothing() -> None:
     assert flat.reason(Progress(metrics={"q": [nan, 1.0, 2.0, 3.0, 4.0]})) is None, "it rises"
     assert flat.reason(Progress(metrics={"q": [1.0, 5.0, 5.0, nan, 5.0]})), "it does not"
     for wrong in (lambda: plateau("q", last=0), lambda: budget(hours=nan)):
-        with pytest.raises(ValueError, match=r"or more|above 0"):
+        with pytest.raises(ValueError, match="greater than"):
             wrong()

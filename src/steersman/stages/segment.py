@@ -87,7 +87,7 @@ class Segment:
         `time`, when given, is the simulated time since the segment's start, which never decreases.
 
         Raises: BadVariable: a variable has another shape than in the run's first frames. BadVariable: NaN or infinity.
-            Unnamed: a value without a name. BadVariable: other variables than in the first frame, values that are no
+            BadVariable: a value without a name, other variables than in the first frame, values that are no
             numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
             written, e.g. because the disk is full. Enough: the segment was asked to stop long ago; it is stored.
         """

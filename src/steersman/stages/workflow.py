@@ -27,7 +27,7 @@ from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, Stop
 from steersman.steering.decide import steered
 from steersman.store import Variable
 from steersman.system.calls import called
-from steersman.system.numbers import above_zero, boolean, finite, whole
+from steersman.system.numbers import Count, Finite, Seconds, Whole, check
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -59,7 +59,7 @@ class Workflow:
         rules.check("stop", stop, StopRule)
         if not isinstance(params, type) or not issubclass(params, BaseModel):
             raise TypeError(f"Workflow({name!r}, {params!r:.60}): parameters are a class, `class P(Params): ...`")
-        whole("Workflow", most_failures=most_failures)
+        check("Workflow", Whole, most_failures=most_failures)
         self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
@@ -95,7 +95,7 @@ class Workflow:
         A call runs in RUN/tasks/<key>/. What it returns is kept, pickled: what was called with the same arguments is
         not done again. A call that failed is tried again `retries` times.
         """
-        whole("@wf.task", 0, retries=retries)
+        check("@wf.task", Count, retries=retries)
 
         def decorate(function: Callable[..., Any]) -> Task:
             made = self.tasks[function.__name__] = Task(_stage("task", function, self), retries)
@@ -173,9 +173,9 @@ class Workflow:
                 `out.state`, and at no other frame. None: it is seen whether it looks at `start.frame` instead.
         Raises: ValueError: one of the numbers makes no sense.
         """
-        whole("@wf.simulate", 0, gpus=gpus, retries=retries)
-        above_zero("@wf.simulate", hang_s=hang_s)
-        boolean("@wf.simulate", exact=False if exact is None else exact)
+        check("@wf.simulate", Count, gpus=gpus, retries=retries)
+        check("@wf.simulate", Seconds, hang_s=hang_s)
+        check("@wf.simulate", bool, exact=False if exact is None else exact)
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
@@ -217,9 +217,9 @@ class Workflow:
         if when is None:
             raise TypeError("@wf.train needs to know when: write @wf.train(when=every(frames=1000))")
         rules.check("when", when, Every)
-        whole("@wf.train", ranks=ranks, window=window)
-        whole("@wf.train", 0, gpus=gpus)
-        above_zero("@wf.train", hang_s=hang_s)
+        check("@wf.train", Whole, ranks=ranks, window=window)
+        check("@wf.train", Count, gpus=gpus)
+        check("@wf.train", Seconds, hang_s=hang_s)
         if not isinstance(gate, str) and not callable(gate):
             raise TypeError(f"@wf.train(gate={gate!r:.60}): give the name of a score, or a function")
         if (ranks > 1) == (Strategy.parse(strategy).name == "single"):
@@ -247,9 +247,9 @@ class Workflow:
 
         With `early` it is called before the first model, too, with None, and leaves out the scores that need a model.
         """
-        whole("@wf.score", batch=batch)
-        above_zero("@wf.score", hang_s=hang_s)
-        boolean("@wf.score", early=early)
+        check("@wf.score", Whole, batch=batch)
+        check("@wf.score", Seconds, hang_s=hang_s)
+        check("@wf.score", bool, early=early)
 
         def decorate(function: F) -> F:
             checked = _stage("score", function, self)
@@ -311,8 +311,8 @@ class Workflow:
             return self.yardstick()(take)
         if take not in TAKES:
             raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
-        boolean("@wf.yardstick", less=less)
-        finite("@wf.yardstick", levels=levels)
+        check("@wf.yardstick", bool, less=less)
+        check("@wf.yardstick", tuple[Finite, ...], levels=levels)
 
         def decorate(function: F) -> F:
             checked = _stage("yardstick", function, self)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,14 @@ import numpy as np
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 from steersman.system.errors import told
-from steersman.system.numbers import whole
+from steersman.system.numbers import Whole, checked
 from steersman.system.random_numbers import drawing
 
 ID = "_id"  # a generator's own, of this life of it
 ROUNDING = 1e-6  # of single precision, relative: some generators compute in it
 
 
-@dataclass(frozen=True)
+@checked
 class Ask(Policy):
     """New members that a generator of another library suggests.
 
@@ -49,12 +48,11 @@ class Ask(Policy):
 
     vocs: Any
     make: Callable[[Any, int], Any]
-    batch: int = 1
+    batch: Whole = 1
 
     draws = True
 
     def __post_init__(self) -> None:
-        whole("Ask", batch=self.batch)
         if not hasattr(self.vocs, "variable_names") or not callable(self.make):
             raise TypeError(f"Ask({self.vocs!r:.60}, {self.make!r:.60}): give a VOCS, and a function of it and a seed")
 

@@ -18,7 +18,7 @@ from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
 from steersman.system.calls import called
-from steersman.system.numbers import share
+from steersman.system.numbers import Share, checked
 
 SHOWN_ALTERNATIVES = 3
 NO_POLICY = (
@@ -49,7 +49,7 @@ class Choice:
     refused: tuple[Candidate, ...] = ()
 
 
-@dataclass(frozen=True)
+@checked
 class Steering:
     """How a workflow steers.
 
@@ -62,24 +62,12 @@ class Steering:
     """
 
     policy: Policy = field(default_factory=Unsteered)
-    explore: float = 0.0
+    explore: Share = 0.0
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
     bias: Opes | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("policy", Policy),
-            ("fallback", Policy),
-            ("prune", SegmentRule | None),
-            ("bias", Opes | None),
-        ):
-            if not isinstance(given := getattr(self, name), kind):
-                wanted = {"prune": "SegmentRule", "bias": "Opes"}.get(name, "Policy")
-                problem = f"{name}={given!r:.80} is no {wanted}: write an object with its arguments, as in wf.steer"
-                example = 'bias=Opes("z", barrier_kT=14)' if name == "bias" else 'Novelty("z"), prune=Redundant("z")'
-                raise TypeError(f"{problem}({example})")
-        share("wf.steer", explore=self.explore)
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
         if self.bias and (self.explore or self.prune or not isinstance(self.policy, Unsteered)):

@@ -11,7 +11,7 @@ it with its frames and the score function returns it again, so that all that cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from itertools import count
 
@@ -20,13 +20,13 @@ import numpy as np
 from steersman.steering.importance import POINT
 from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import finite, share, whole
+from steersman.system.numbers import NotNegative, Share, Whole, checked
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands
 POINTS = 10_000  # among which members are drawn, new ones for each ranking
 
 
-@dataclass(frozen=True)
+@checked
 class Unsure(Policy):
     """New members, drawn more often where a score is high: where the models of a committee disagree, say.
 
@@ -45,23 +45,16 @@ class Unsure(Policy):
     """
 
     score: str
-    dimensions: int
-    explore: float = 0.2
-    power: float = 1.0
-    neighbours: int = 8
+    dimensions: Whole
+    explore: Share = 0.2
+    power: NotNegative = 1.0
+    neighbours: Whole = 8
 
     draws = True
 
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score, POINT)
-
-    def __post_init__(self) -> None:
-        whole("Unsure", dimensions=self.dimensions, neighbours=self.neighbours)
-        share("Unsure", explore=self.explore)
-        finite("Unsure", power=self.power)
-        if self.power < 0:
-            raise ValueError(f"Unsure(power={self.power!r}): give a number of 0 or more")
 
     def load(self) -> None:
         import_module("scipy.spatial")
@@ -106,7 +99,7 @@ class Unsure(Policy):
         return Candidate(NEW, self.name, value, reason, draw={POINT: point.tolist()})
 
 
-@dataclass(frozen=True)
+@checked
 class LatinHypercube(Policy):
     """New members that fill the cube evenly, without a model: the baseline for `Unsure`.
 
@@ -120,13 +113,10 @@ class LatinHypercube(Policy):
     Source: McKay, Beckman and Conover (1979), A comparison of three methods for selecting values of input variables.
     """
 
-    dimensions: int
-    members: int
+    dimensions: Whole
+    members: Whole
 
     draws = True
-
-    def __post_init__(self) -> None:
-        whole("LatinHypercube", dimensions=self.dimensions, members=self.members)
 
     @property
     def needs(self) -> tuple[str, ...]:

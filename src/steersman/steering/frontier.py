@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from steersman.steering.protocols import Candidate, Policy, check_policy
+from steersman.steering.protocols import Candidate, Policy, check_ranks
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import Whole, checked
 
 ELSEWHERE = 2**20  # as if a frame had been started from so often: a ranking puts it last
 
 
-@dataclass(frozen=True)
+@checked
 class Frontier(Policy):
     """The newest ends of segments, with their velocities; another policy says which of them get two segments.
 
@@ -29,12 +29,11 @@ class Frontier(Policy):
 
     example = '(Novelty("z"))'
     policy: Policy
-    newest: int = 8
-    branches: int = 2
+    newest: Whole = 8
+    branches: Whole = 2
 
     def __post_init__(self) -> None:
-        check_policy("Frontier", self.policy)
-        whole("Frontier", newest=self.newest, branches=self.branches)
+        check_ranks("Frontier", self.policy)
 
     @property
     def patient(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -22,7 +22,7 @@ from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Pol
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable
-from steersman.system.numbers import finite, whole
+from steersman.system.numbers import Finite, Whole, checked
 
 OF_ONE_POOL = 8  # guided members that are drawn from the same points: of more, quick runs would all hang on a few draws
 POINT, WEIGHT, TRUST = "point", "weight", "trust"
@@ -33,7 +33,7 @@ DRAWN = {
 }
 
 
-@dataclass(frozen=True)
+@checked
 class Importance(Policy):
     """New members, drawn at random at first, then where a surrogate expects an extreme; each has its weight.
 
@@ -56,17 +56,13 @@ class Importance(Policy):
     """
 
     quantity: str
-    threshold: float
-    dimensions: int
+    threshold: Finite
+    dimensions: Whole
     whole: str = "whole"
-    first: int = 40
-    every: int = 35
-    points: int = 10_000
+    first: Whole = 40
+    every: Whole = 35
+    points: Whole = 10_000
     surrogate: Surrogate | None = None
-
-    def __post_init__(self) -> None:
-        finite("Importance", threshold=self.threshold)
-        whole("Importance", dimensions=self.dimensions, first=self.first, every=self.every, points=self.points)
 
     draws = True
 

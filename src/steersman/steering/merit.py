@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
 
 from steersman.steering.policies import subset
-from steersman.steering.protocols import Candidate, Policy, ScoreName, check_policy
+from steersman.steering.protocols import Candidate, Policy, ScoreName, check_ranks
 from steersman.steering.scores import Scores
-from steersman.system.numbers import finite, share, whole
+from steersman.system.numbers import Finite, Share, Whole, checked
 
 TINY = float(np.finfo(float).tiny)  # nothing, but one can divide by it
 
@@ -32,7 +32,7 @@ class ByMerit(Policy):
         return self.candidates(scores, order[merit[order] > -np.inf], merit, self.reason)
 
 
-@dataclass(frozen=True)
+@checked
 class Highest(ByMerit):
     """Frames where a score is highest: the disagreement of an ensemble of models (query by committee), an error, a CV.
 
@@ -47,7 +47,7 @@ class Highest(ByMerit):
         return scores.column(self.score)
 
 
-@dataclass(frozen=True)
+@checked
 class ExpectedImprovement(ByMerit):
     """Frames from which a score is expected to rise most above its best, by a surrogate's mean and its uncertainty.
 
@@ -74,7 +74,7 @@ class ExpectedImprovement(ByMerit):
         return np.asarray(gain * ndtr(u) + deviation * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
 
 
-@dataclass(frozen=True)
+@checked
 class Reap(ByMerit):
     """Least visited frames that lie far from the mean in the directions that pay: the weights of these are learned.
 
@@ -89,12 +89,9 @@ class Reap(ByMerit):
 
     example = '("z")'
     score: ScoreName
-    bins: int = 20
-    among: int = 50
+    bins: Whole = 20
+    among: Whole = 50
     reason: ClassVar[str] = "it lies {value:.2f} deviations out in the direction that pays most"
-
-    def __post_init__(self) -> None:
-        whole("Reap", bins=self.bins, among=self.among)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         x = scores.matrix(self.score)
@@ -106,7 +103,7 @@ class Reap(ByMerit):
         return merit
 
 
-@dataclass(frozen=True)
+@checked
 class Fast(ByMerit):
     """Frames with a high score in rarely visited cells of another score: exploitation and exploration in one sum.
 
@@ -121,20 +118,16 @@ class Fast(ByMerit):
     example = '("x", "z")'
     score: ScoreName
     among: ScoreName
-    explore: float = 1.0
-    bins: int = 20
+    explore: Finite = 1.0
+    bins: Whole = 20
     reason: ClassVar[str] = "its score and its rarity amount to {value:.2f}"
-
-    def __post_init__(self) -> None:
-        whole("Fast", bins=self.bins)
-        finite("Fast", explore=self.explore)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         directed = scores.column(self.score)
         return _unit(directed) + self.explore * _unit(-scores.crowd(self.among, self.bins).astype(float))
 
 
-@dataclass(frozen=True)
+@checked
 class Dbscan(ByMerit):
     """Frames that belong to no cluster, as in DeepDriveMD; of those, the farthest from all clusters first.
 
@@ -149,14 +142,10 @@ class Dbscan(ByMerit):
 
     example = '("z")'
     score: ScoreName
-    neighbours: int = 10
-    share: float = 0.05
-    sample: int = 4000
+    neighbours: Whole = 10
+    share: Share = 0.05
+    sample: Whole = 4000
     reason: ClassVar[str] = "it is an outlier, {value:.3g} from its neighbours"
-
-    def __post_init__(self) -> None:
-        whole("Dbscan", neighbours=self.neighbours, sample=self.sample)
-        share("Dbscan", share=self.share)
 
     def load(self) -> None:
         import_module("sklearn.cluster")
@@ -176,7 +165,7 @@ class Dbscan(ByMerit):
         return merit
 
 
-@dataclass(frozen=True)
+@checked
 class Diverse(Policy):
     """The best frames of another policy, reordered so that those that are taken one after another lie far apart.
 
@@ -190,11 +179,10 @@ class Diverse(Policy):
     example = '(Highest("x"), "z")'
     policy: Policy
     score: str
-    among: int = 64
+    among: Whole = 64
 
     def __post_init__(self) -> None:
-        check_policy("Diverse", self.policy)
-        whole("Diverse", among=self.among)
+        check_ranks("Diverse", self.policy)
 
     @property
     def name(self) -> str:

@@ -10,15 +10,16 @@ bias enhanced sampling.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 
 from steersman.steering.bias import Bias, nearest
 from steersman.steering.scores import Scores
 from steersman.system.errors import BadValue
-from steersman.system.numbers import finite, whole
+from steersman.system.numbers import Count, NotNegative, Positive, checked
 
 ENERGY = "bias"  # the score with the energy that each frame was simulated under
 MOST_DIMENSIONS = 3
@@ -33,7 +34,7 @@ TOLERANCE_KT = 0.1
 SOFTEST_KT, HARDEST_KT = 1.0, 200.0
 
 
-@dataclass(frozen=True)
+@checked
 class Opes:
     """On-the-fly probability enhanced sampling along one score, in 1 to 3 dimensions.
 
@@ -53,32 +54,17 @@ class Opes:
             where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
         controls: so many lineages are never pushed, to show what plain dynamics does meanwhile; one less than slots at
             most. Averages are made without them.
-    Raises: BadValue: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
-        ValueError: what is no number, or fewer than 0 controls.
+    Raises: BadValue: a barrier that cannot be crossed or needs no bias, or another number that is none.
     """
 
     score: str
-    barrier_kT: float
-    width: float | tuple[float, ...] | None = None
-    periods: float | tuple[float, ...] = 0.0
-    most: float = 40.0
+    barrier_kT: Annotated[float, Interval(gt=SOFTEST_KT, le=HARDEST_KT)]
+    width: Positive | tuple[Positive, ...] | None = None
+    periods: NotNegative | tuple[NotNegative, ...] = 0.0
+    most: Positive = 40.0
     exploring: bool = False
-    lost: float | None = None
-    controls: int = 0
-
-    def __post_init__(self) -> None:
-        width, lost = 1.0 if self.width is None else self.width, -1.0 if self.lost is None else self.lost
-        finite("Opes", barrier_kT=self.barrier_kT, width=width, periods=self.periods, most=self.most, lost=lost)
-        if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
-            problem = f"give more than {SOFTEST_KT:g} and at most {HARDEST_KT:g}; 300 K is 2.494 kJ/mol"
-            raise BadValue("barrier_kT", self.barrier_kT, problem)
-        if self.width is not None and not (np.asarray(self.width, float) > 0).all():
-            raise BadValue("width", self.width, "give numbers above 0, or None to take it from the frames")
-        if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
-            raise BadValue("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
-        if self.lost is not None and not self.lost < 0:
-            raise BadValue("lost", self.lost, "give the logarithm of a weight below the mean, or None")
-        whole("Opes", 0, controls=self.controls)
+    lost: Annotated[float, Interval(gt=-inf, lt=0)] | None = None
+    controls: Count = 0
 
     @property
     def name(self) -> str:

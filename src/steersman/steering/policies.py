@@ -13,12 +13,12 @@ import numpy as np
 
 from steersman.steering.protocols import LONGEST, Candidate, Policy, ScoreName
 from steersman.steering.scores import Scores
-from steersman.system.numbers import finite, whole
+from steersman.system.numbers import Finite, Whole, checked
 
 SHOWN = 3  # numbers of a score of several
 
 
-@dataclass(frozen=True)
+@checked
 class LocalOutlierFactor(Policy):
     """Frames that lie far out compared with their neighbours, as in DeepDriveMD.
 
@@ -31,11 +31,10 @@ class LocalOutlierFactor(Policy):
 
     example = '("z", sample=50)'
     score: ScoreName
-    neighbours: int = 20
-    sample: int = 4000
+    neighbours: Whole = 20
+    sample: Whole = 4000
 
     def __post_init__(self) -> None:
-        whole("LocalOutlierFactor", neighbours=self.neighbours, sample=self.sample)
         if self.neighbours >= self.sample:
             few = f"a frame has {self.sample - 1} others to be compared with"
             raise ValueError(f"LocalOutlierFactor(neighbours={self.neighbours}, sample={self.sample}): {few}")
@@ -62,16 +61,13 @@ class LocalOutlierFactor(Policy):
         return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
 
 
-@dataclass(frozen=True)
+@checked
 class Novelty(Policy):
     """Frames in the emptiest cells of a grid over what was sampled so far."""
 
     example = '("z")'
     score: ScoreName
-    bins: int = 20
-
-    def __post_init__(self) -> None:
-        whole("Novelty", bins=self.bins)
+    bins: Whole = 20
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         crowd = scores.crowd(self.score, self.bins).astype(float)
@@ -88,7 +84,7 @@ def _place(x: np.ndarray) -> str:
     return ", ".join([*(f"{number:.3g}" for number in x[:SHOWN]), *["..."] * (len(x) > SHOWN)])
 
 
-@dataclass(frozen=True)
+@checked
 class LeastCounts(Policy):
     """Frames of the least visited states, states being clusters of a score.
 
@@ -97,11 +93,8 @@ class LeastCounts(Policy):
 
     example = '("z", states=5, sample=50)'
     score: ScoreName
-    states: int = 50
-    sample: int = 4000
-
-    def __post_init__(self) -> None:
-        whole("LeastCounts", states=self.states, sample=self.sample)
+    states: Whole = 50
+    sample: Whole = 4000
 
     def load(self) -> None:
         import_module("sklearn.cluster")
@@ -120,7 +113,7 @@ class LeastCounts(Policy):
         return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "frames in its state: {value:,.0f}")
 
 
-@dataclass(frozen=True)
+@checked
 class Target(Policy):
     """Frames nearest to a known reference. A run that uses it is marked "guided" wherever it is shown.
 
@@ -131,12 +124,9 @@ class Target(Policy):
 
     example = '("z", (0.0, 0.0))'
     score: ScoreName
-    reference: float | tuple[float, ...] = 0.0
+    reference: Finite | tuple[Finite, ...] = 0.0
 
     guided = True
-
-    def __post_init__(self) -> None:
-        finite("Target", reference=self.reference)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         x, reference = scores.matrix(self.score), np.atleast_1d(self.reference)

@@ -207,10 +207,8 @@ class Turns(Policy):
         return proposed
 
 
-def check_policy(where: str, given: object) -> None:
-    """Raises: TypeError: where a policy ranks by another one, this is none. ValueError: it does not rank frames."""
-    if not isinstance(given, Policy):
-        raise TypeError(f'{where}(policy={given!r:.60}): give a policy, e.g. Novelty("z")')
+def check_ranks(where: str, given: Policy) -> None:
+    """Raises: ValueError: where a policy ranks by another one, this one does not rank frames."""
     if given.rounds or given.draws:
         how = "chooses all starts of a round" if given.rounds else "draws new members"
         raise ValueError(f"{where}({given.name}): it needs a policy that ranks frames, and this one {how}")

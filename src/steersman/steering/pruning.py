@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from steersman.steering.protocols import ScoreName, SegmentRule
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import Whole, checked
 
 
-@dataclass(frozen=True)
+@checked
 class Redundant(SegmentRule):
     """Its newest `patience` frames all lie in cells that hold `crowd` frames or more.
 
@@ -23,12 +21,9 @@ class Redundant(SegmentRule):
     """
 
     score: ScoreName
-    patience: int = 20
-    crowd: int = 50
-    bins: int = 20
-
-    def __post_init__(self) -> None:
-        whole("Redundant", patience=self.patience, crowd=self.crowd, bins=self.bins)
+    patience: Whole = 20
+    crowd: Whole = 50
+    bins: Whole = 20
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         if len(rows) < self.patience:
@@ -39,7 +34,7 @@ class Redundant(SegmentRule):
         return f"redundant: its last {self.patience} frames lie in cells of at least {least} frames"
 
 
-@dataclass(frozen=True)
+@checked
 class Hopeless(SegmentRule):
     """A scalar score had no new minimum for `patience` frames: the segment comes no nearer to a reference.
 
@@ -49,10 +44,7 @@ class Hopeless(SegmentRule):
     """
 
     score: ScoreName
-    patience: int = 50
-
-    def __post_init__(self) -> None:
-        whole("Hopeless", patience=self.patience)
+    patience: Whole = 50
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         distance = scores.column(self.score)[rows]

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 
 import numpy as np
 
 from steersman.steering.protocols import Progress, StopRule
-from steersman.system.numbers import above_zero, boolean, finite, whole
+from steersman.system.numbers import Finite, Positive, Seconds, Whole, check, checked
 
 _PREFIXES = {
     ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
@@ -63,11 +62,11 @@ class Budget(StopRule):
         return max(0.0, min(room, default=math.inf))
 
 
-@dataclass(frozen=True)
+@checked
 class Plateau(StopRule):
     metric: str
-    last: int
-    rise: float
+    last: Whole
+    rise: Positive
     goal = True
 
     @property
@@ -89,10 +88,10 @@ class Plateau(StopRule):
         return f"{self.metric} rose by less than {100 * self.rise:g} % over the last {self.last} scorings"
 
 
-@dataclass(frozen=True)
+@checked
 class Reached(StopRule):
     metric: str
-    value: float
+    value: Finite
     below: bool
     goal = True
 
@@ -121,8 +120,7 @@ def budget(**limits: float) -> Budget:
         given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
         raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
     for name, limit in limits.items():
-        if isinstance(limit, bool) or not isinstance(limit, Real) or not limit > 0:
-            raise ValueError(f"budget({name}={limit!r}): a budget is a number above 0")
+        check("budget", Seconds, **{name: limit})
     return Budget(limits)
 
 
@@ -134,8 +132,6 @@ def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
 
     Raises: ValueError: `last` is no whole number of 1 or more, or `rise` no number above 0.
     """
-    whole("plateau", last=last)
-    above_zero("plateau", rise=rise)
     return Plateau(metric, last, rise)
 
 
@@ -144,8 +140,6 @@ def reached(metric: str, value: float, *, below: bool = False) -> Reached:
 
     Raises: ValueError: it is no finite number.
     """
-    finite("reached", value=value)
-    boolean("reached", below=below)
     return Reached(metric, value, below)
 
 

@@ -14,7 +14,6 @@ stochastic dynamics and any bins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from steersman.steering.errors import NoAnswerYet
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import finite, whole
+from steersman.system.numbers import Finite, Whole, checked
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 FEWEST = 10  # rounds of an average
@@ -30,7 +29,7 @@ MEMORY = 2.5  # assumed ratio of the decay of the autocorrelation to its sum: mo
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
+@checked
 class WeightedEnsemble(Policy):
     """All ends of a round, split and merged in bins: members with weights, whose averages are those of plain sampling.
 
@@ -48,15 +47,13 @@ class WeightedEnsemble(Policy):
     """
 
     score: str
-    edges: tuple[float, ...] = ()
-    members: int = 4
+    edges: tuple[Finite, ...] = ()
+    members: Whole = 4
     target: str = ""
 
     rounds = True
 
     def __post_init__(self) -> None:
-        whole("WeightedEnsemble", members=self.members)
-        finite("WeightedEnsemble", edges=self.edges)
         if np.ndim(self.edges) != 1 or (np.diff(self.edges) <= 0).any():
             raise ValueError(f"WeightedEnsemble(edges={self.edges!r:.60}): give a tuple of numbers that ascend")
 

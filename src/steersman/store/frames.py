@@ -23,7 +23,7 @@ from steersman.store.errors import (
 )
 from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
-from steersman.system.numbers import whole
+from steersman.system.numbers import Whole, check
 from steersman.system.reading import OddFile
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
@@ -315,7 +315,7 @@ class Window(Mapping[str, np.ndarray]):
 
         Raises: ValueError: a lag that is no whole number of 1 or more.
         """
-        whole("frames.lagged", lag=lag)
+        check("frames.lagged", Whole, lag=lag)
         ends = np.cumsum([span.rows for span in self.spans])
         firsts = [np.arange(end - span.rows, end - lag) for end, span in zip(ends, self.spans, strict=True)]
         first = np.concatenate(firsts).astype(np.int64)
