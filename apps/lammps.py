@@ -39,7 +39,7 @@ def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
 
     The dump is of style custom, of columns of numbers, with `dump_modify ... sort id` where the order of atoms matters.
 
-    Raises, while it reads: UnreadableTrajectory: it is another kind of file, or has a column of text.
+    Raises, while it reads: EngineError: it is another kind of file, or has a column of text.
     """
     new_lines, waiting = lines(name), list[str]()
 
