@@ -236,7 +236,7 @@ def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
     Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known.
-        BadDraws: what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
+        BadInput: what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
     """
     when = workflow.training.when if workflow.training else None
     for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):

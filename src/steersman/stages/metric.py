@@ -11,7 +11,7 @@ from steersman.system.errors import BadInput
 
 
 def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
-    """What a metric says of scores; it may be infinite or no number. Raises: NoNumber."""
+    """What a metric says of scores; it may be infinite or no number. Raises: BadInput: it is none."""
     made = called(metric, scores)
     try:
         if isinstance(made, str | bytes):

@@ -123,7 +123,7 @@ class Start:
         """(dimensions,) float64 from 0 to 1: `draw["point"]`, and where no policy drew one, a random one of the seed.
 
         So a simulation whose members `Unsure` or `LatinHypercube` draws also works unsteered, as `compare` runs it.
-        Raises: NoPoint: what was drawn is no point of so many dimensions.
+        Raises: BadValue: what was drawn is no point of so many dimensions.
         """
         if not self.draw:
             return np.random.default_rng(seed).random(dimensions)

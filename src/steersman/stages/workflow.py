@@ -381,7 +381,7 @@ class Workflow:
     def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.
 
-        Raises: BadDraws: the stage gave something else.
+        Raises: BadInput: the stage gave something else.
         """
         return [] if self.held_out_function is None else rows_of(called(self.held_out_function, params))
 

@@ -36,7 +36,7 @@ class Receipt(NamedTuple):
 
 
 def result(directory: RunDirectory, receipt: Receipt) -> Any:
-    """Raises: ResultChanged: it is not loaded, for pickle would run what somebody else wrote."""
+    """Raises: DamagedFile: it is not loaded, for pickle would run what somebody else wrote."""
     file = directory.task(receipt.call) / RESULT
     pickled = file.read_bytes() if file.is_file() else b""  # once: what is checked is what is loaded
     if hashlib.sha256(pickled).hexdigest() != receipt.sha256:

@@ -73,7 +73,7 @@ def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
 def _prepared(run: str, sha256: str) -> Any:
     """One object for all segments of a process, so that apps can keep their contexts warm by its identity.
 
-    Raises: PreparedChanged: pickle would run what somebody else wrote.
+    Raises: DamagedFile: pickle would run what somebody else wrote.
     """
     file = RunDirectory(Path(run)).prepared
     if not file.exists():
@@ -166,7 +166,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
 
     Args:
         prepared_sha256: what `prepare` returned; "" of a run whose journal is older and does not know it.
-    Raises: PreparedChanged: what was prepared is another file by now.
+    Raises: DamagedFile: what was prepared is another file by now.
     """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None

@@ -15,7 +15,7 @@ from steersman.system.errors import BadValue, EngineError
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Have a folder, which is made, to this process. Raises: FolderInUse. BadValue: it is a run, or no folder."""
+    """Have a folder, which is made, to this process. Raises: EngineError, BadValue: another has it, or it is a run."""
     if (folder / "journal.jsonl").exists():
         raise BadValue("--out", str(folder), "this is a run directory; take another folder")
     try:
