@@ -57,7 +57,7 @@ TAKEN = {"views": "failures", "commands": "run", "policies": "Novelty", "models"
 
 def installed(folder: Path) -> Path:
     """Install it in a folder, for PYTHONPATH; some of its parts raise or exit when they are imported, or take names."""
-    files = {"__init__": "", "parts": PARTS, "raises": RAISES, "exits": "raise SystemExit(0)"}
+    files = {"__init__": "", "parts": PARTS, "raises": RAISES, "exits": "raise SystemExit(0)", "loud": "print(1)"}
     files |= {"crew": VIEW, "fails": "def answer(watched):\n    return 1 / 0"}
     (folder / "outside").mkdir()
     for name, text in files.items():
