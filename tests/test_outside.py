@@ -20,7 +20,11 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def called(outside: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(outside), *sys.path]), "COLUMNS": "200", "NO_COLOR": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(outside), *sys.path]),
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
     command = [sys.executable, *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
