@@ -30,6 +30,18 @@ class Constant(Model):
         super().__init__()
         self.value = torch.nn.Parameter(torch.ones(1))
 """
+SCHEDULERS = """
+from pathlib import Path
+from steersman.executors.schedulers.scheduler import Scheduler
+from steersman.executors.schedulers.slurm import Slurm
+
+class Oar(Slurm):
+    TITLE, WITHIN, IN_JOB = "OAR", True, "OAR_JOB_ID"
+    project: str = ""
+
+class Half(Scheduler):
+    TITLE = "Half"
+"""
 RAISES = "raise RuntimeError('two\\nlines')"
 VIEW = "def answer(watched):\n    return {'walkers': len(watched.history.state.walkers)}"
 SCRIPT = """
@@ -51,14 +63,28 @@ GROUPS = {
     "commands": {"greet": "outside.parts:greet"},
     "policies": {"Newest": "outside.parts:Newest", "Never": "outside.parts:Never"},
     "models": {"Constant": "outside.parts:Constant"},
+    "schedulers": {
+        "oar": "outside.schedulers:Oar",
+        "half": "outside.schedulers:Half",
+        "other": "outside.schedulers:Path",
+        "number": "math:pi",
+        "gone": "outside.schedulers:Gone",
+    },
 }
-TAKEN = {"views": "failures", "commands": "run", "policies": "Novelty", "models": "PCA", "schedulers": "slurm"}
+# Names of ours, or none at all.
+TAKEN = {
+    "views": ["failures"],
+    "commands": ["run"],
+    "policies": ["Novelty"],
+    "models": ["PCA"],
+    "schedulers": ["slurm", "__base__", "model_config"],
+}
 
 
 def installed(folder: Path) -> Path:
     """Install it in a folder, for PYTHONPATH; some of its parts raise or exit when they are imported, or take names."""
     files = {"__init__": "", "parts": PARTS, "raises": RAISES, "exits": "raise SystemExit(0)", "loud": "print(1)"}
-    files |= {"crew": VIEW, "fails": "def answer(watched):\n    return 1 / 0"}
+    files |= {"schedulers": SCHEDULERS, "crew": VIEW, "fails": "def answer(watched):\n    return 1 / 0"}
     (folder / "outside").mkdir()
     for name, text in files.items():
         (folder / "outside" / f"{name}.py").write_text(text)
@@ -68,7 +94,9 @@ def installed(folder: Path) -> Path:
     (folder / "outside-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1\n")
     lines = []
     for group, taken in TAKEN.items():
-        bad = {"raises": "outside.raises:Part", "exits": "outside.exits:Part", taken: "outside.parts:Part"}
-        lines += [f"[steersman.{group}]", *(f"{name} = {part}" for name, part in (GROUPS.get(group, {}) | bad).items())]
+        bad = {"raises": "outside.raises:Part", "exits": "outside.exits:Part"} | dict.fromkeys(
+            taken, "outside.loud:Part"
+        )
+        lines += [f"[steersman.{group}]", *(f"{name} = {part}" for name, part in (GROUPS[group] | bad).items())]
     (folder / "outside-1.dist-info" / "entry_points.txt").write_text("\n".join(lines))
     return folder

@@ -83,7 +83,7 @@ BUGS = [
     Bug("engine/planner.py", "        file.unlink(missing_ok=True)  #", "        #", "tests/engine/test_planner.py"),
     Bug("store/frames.py", "        _check_walkers(*found)\n", "", "tests/cli/test_damaged_frames.py"),
     Bug("models/model.py", "            if not trusted:\n", "            if False:\n", "tests/models/test_model.py"),
-    Bug("system/registry.py", ' or entry.name.startswith("_")', "", "tests/executors/test_registry.py"),
+    Bug("system/registry.py", ' or entry.name.startswith("_")', "", "tests/test_outside.py"),
     Bug("dashboard/live/server.py", "replace(found, name=watched.key)", "found", "tests/dashboard/test_live.py"),
     Bug("journal/calls.py", "len(name) >= min(SHOWN, len(call.key)) and ", "", "tests/engine/test_planner.py"),
     Bug("steering/draws.py", "for seed in count(1))", "for seed in count(int(rng.integers(2**31))))",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.outside import installed
+from tests.outside import GROUPS, TAKEN, installed
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,30 @@ def test_a_model_of_an_installed_package_is_read_without_trust(outside: Path, tm
         assert done.stdout == "", "a module that nobody registered is not imported"
 
 
-def test_a_scheduler_whose_name_is_taken_is_told_and_left_out(outside: Path) -> None:
-    done = called(outside, "-c", "from steersman.executors.schedulers.registry import SCHEDULERS as a; print(*a)")
-    assert {"slurm", "pbs"} < set(done.stdout.split())
-    (told,) = done.stderr.splitlines()
-    assert "steersman.schedulers: slurm" in told
+def test_a_scheduler_is_a_key_of_site_files_and_one_that_cannot_be_used_is_told_where_a_site_names_it(
+    outside: Path,
+) -> None:
+    names = {**GROUPS["schedulers"], "raises": "outside.raises:Part", "exits": "outside.exits:Part"}
+    del names["oar"]
+    code = (
+        "from steersman.executors.errors import BadSite\nfrom steersman.executors.site_files import changed, checked\n"
+        "from steersman.executors.schedulers.registry import scheduler_here\n"
+        "print(scheduler_here({'OAR_JOB_ID': '1'}).TITLE)\n"
+        "print(checked('mine', {'name': 'mine', 'oar': {'project': 'mine'}}).scheduler.project)\n"
+        "print(checked('mine', {'name': 'mine', 'slurm': {}}).scheduler.TITLE)\n"
+        f"for name in {list(names)}:\n    for changes in {{}}, {{'queue': 'short'}}:\n        try:\n"
+        "            changed('mine', {'name': 'mine', name: {}}, changes)\n"
+        "        except BadSite as bad:\n            print(name, bad.problem)\n"
+    )
+    done = called(outside, "-c", code)
+    *usable, first = done.stdout.splitlines()[:4]
+    assert usable == ["OAR", "mine", "Slurm"], "no package takes the place of ours"
+    told = [line.split()[:3] for line in done.stdout.splitlines()[3:]]
+    assert told == [[name, f"{name}:", names[name]] for name in names for _ in range(2)]
+    words = re.findall(r"\w+", first)
+    assert {"LAUNCHER", "STATES", "header"} < set(words)
+    assert "TITLE" not in words, "of what it lacks"
+    assert len(done.stderr.splitlines()) == len(TAKEN["schedulers"])
 
 
 @pytest.mark.parametrize(
@@ -89,5 +108,4 @@ def test_a_command_is_one_of_steersman(outside: Path, words: list[str], code: in
 
 def test_a_command_of_ours_looks_for_no_other_and_for_no_policy(outside: Path) -> None:
     done = called(outside, "-m", "steersman.cli", "workflows")
-    (told,) = done.stderr.splitlines()
-    assert "steersman.schedulers" in told, "keys of site files"
+    assert all("steersman.schedulers" in line for line in done.stderr.splitlines()), "keys of site files"

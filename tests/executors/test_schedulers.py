@@ -23,6 +23,7 @@ from steersman.executors.errors import BadSite, Refused
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
 from steersman.executors.preflight import ready
 from steersman.executors.schedulers.registry import SCHEDULERS
+from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.system.processes import lives
 from steersman.worker import tasks
@@ -358,3 +359,8 @@ def test_what_is_submitted_inherits_nothing_of_the_job_that_the_driver_was_start
     if SCHEDULERS[scheduler].IN_JOB not in kept:  # a Flux instance is found by what its jobs have
         jobs.add(SCHEDULERS[scheduler].IN_JOB)
     assert outside_of_jobs(dict.fromkeys(jobs | kept, "x")).keys() == kept
+
+
+@pytest.mark.parametrize("kind", SCHEDULERS.values())
+def test_a_scheduler_gives_all_that_a_run_asks_of_it(kind: type[Scheduler]) -> None:
+    assert kind.lacks() == []
