@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from steersman.executors import site_files
 from steersman.executors.site import Site
+from steersman.system.errors import UnknownName
 
 
 class Place(TypedDict, total=False):
@@ -39,7 +40,13 @@ class Place(TypedDict, total=False):
 
 
 def changes(place: Place) -> dict[str, Any]:
-    """What is different at the site, by the keys of a site file. Raises: BadValue: a walltime that is none."""
+    """What is different at the site, by the keys of a site file.
+
+    Raises: BadValue: a walltime that is none. UnknownName: an option that there is not, for nobody else looks at names.
+    """
+    for name in place:
+        if name not in Place.__annotations__:
+            raise UnknownName("option", name, Place.__annotations__)
     walltime = place.get("walltime")
     given = {
         "simulation.workers": place.get("workers"),

@@ -37,7 +37,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.outline import outline
 from steersman.stages.workflow import Workflow
 from steersman.steering import Random, audits, budget
-from steersman.system.errors import BadInput, BadValue
+from steersman.system.errors import BadInput, BadValue, UnknownName
 from tests.engine.conftest import await_record
 from tests.waiting import until
 
@@ -191,6 +191,24 @@ def test_a_run_is_the_same_whatever_its_parameters_are(tmp_path: Path) -> None:
         given = {"x": float("nan"), "e": ["a", "b", "c"]} | other
         with pytest.raises(BadInput):
             expect_same(campaign.plan(str(tmp_path / "p.py"), assignments=given, seed=1), directory, 1)
+
+
+def test_an_option_that_there_is_not_is_refused_and_named() -> None:
+    """Nothing else looks at the names of these options."""
+    calls: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (steersman.run, {"worker": 1}),
+        (steersman.run, {"frames": 3_000}),
+        (steersman.compare, {"policy": ["Random()"]}),
+        (steersman.tune, {"over": ["steps=5:50"], "trial": 9}),
+    )
+    for call, wrong in calls:
+        with pytest.raises(UnknownName) as refused:
+            call("double_well", **wrong)
+        assert refused.value.name in wrong
+    with pytest.raises(BadValue):
+        steersman.compare("double_well", seed=7)
+    with pytest.raises(BadValue):
+        steersman.compare("double_well", seeds=1)
 
 
 def test_a_seed_is_any_whole_number() -> None:

@@ -270,6 +270,17 @@ def test_a_run_that_was_copied_or_may_only_be_read_is_opened(run: RunDirectory, 
     assert steersman.open_run(str(copy)).lineage("w1.1").sizes["frame"] == len(W1_1)
 
 
+def test_rows_of_another_run_are_refused(opened: steersman.Run) -> None:
+    """They would be read as other frames of this one, without a word."""
+    rows = opened.scores.query("row > 0").nlargest(2, "row")
+    assert opened.dataset(rows).sizes["frame"] == 2
+    rows.attrs["run"] = "/elsewhere"
+    with pytest.raises(BadInput):
+        opened.dataset(rows)
+    with pytest.raises(BadInput):
+        opened.export("never.nc", rows)
+
+
 def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: Path) -> None:
     with pytest.raises(BadDirectory):
         steersman.open_run(tmp_path)

@@ -152,7 +152,9 @@ def test_a_pdb_has_one_box(run: RunDirectory, tmp_path: Path) -> None:
         opened.export(tmp_path / "other.pdb", "w1.0")
 
 
-@pytest.mark.parametrize(("first", "apart"), [(0.1, 0.2), (0.2, 0.2), (7.5, 2.5), (0.02, 1.0), (1e6, 0.2), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("first", "apart"), [(0.1, 0.2), (0.2, 0.2), (7.5, 2.5), (0.02, 1.0), (1e6, 0.2), (2e6, 0.02), (0.0, 1.0)]
+)
 def test_a_dcd_begins_when_the_frames_do(first: float, apart: float, run: RunDirectory, tmp_path: Path) -> None:
     opened = steersman.open_run(run.path)
     chosen = opened.scores.query("segment == 'w1.0'").copy()
@@ -164,7 +166,7 @@ def test_a_dcd_begins_when_the_frames_do(first: float, apart: float, run: RunDir
 def test_a_time_that_a_dcd_cannot_hold_is_refused(run: RunDirectory, tmp_path: Path) -> None:
     opened = steersman.open_run(run.path)
     chosen = opened.scores.query("segment == 'w1.0'").copy()
-    chosen["time"] = 1e9 + 0.2 * np.arange(len(chosen))
+    chosen["time"] = 1e9 + 0.2 * np.arange(len(chosen))  # more steps than 31 bits count
     with pytest.raises(BadInput):
         opened.export(tmp_path / "a.dcd", chosen)
 

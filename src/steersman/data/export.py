@@ -70,6 +70,7 @@ def trajectory(
     """
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise BadInput(f"these frames: the table has no {', '.join(missing)}; take rows of `run.scores`")
+    lineage.expect_own(history, chosen)
     if not len(chosen):
         raise BadInput("no frames were chosen; `run.scores.describe()` says from where to where scores are")
     if path.suffix not in FORMATS:
@@ -296,9 +297,10 @@ def _dcd_times(path: Path, times_ps: np.ndarray) -> dict[str, Any]:
     """What a DCD file knows of times: steps before the first frame and between two, and how long a step is."""
     apart = _dcd_apart(times_ps)
     first = float(times_ps[0]) / apart
-    parts = (each for each in range(1, MOST_STEPS) if abs(first * each - round(first * each)) < 0.01)
-    steps = next(parts, MOST_STEPS)
-    if not -(2**31) <= first * steps < 2**31 - 1:
+    most = min(MOST_STEPS, int((2**31 - 2) / max(1.0, abs(first))))
+    parts = (each for each in range(1, most) if abs(first * each - round(first * each)) < 0.01)
+    steps = next(parts, most)  # else the first time is right to such a part of a frame
+    if not steps:
         raise BadInput(f"{path.name}: a .dcd cannot hold a first time of {times_ps[0]:g} ps; {TIMELESS}")
     return {"dt": apart, "nsavc": steps, "istart": round(first * steps)}
 

@@ -133,13 +133,21 @@ def _aside(history: History, chain: np.ndarray) -> str:
     return ""
 
 
+def expect_own(history: History, chosen: pandas.DataFrame) -> None:
+    """Raises: BadInput: they are rows of another run, which would be read as other frames of this one."""
+    run = str(history.directory.path.resolve())
+    if chosen.attrs.get("run", run) != run:
+        raise BadInput(f"these are rows of {chosen.attrs['run']}, and this run is {run}")
+
+
 def dataset(
     history: History, chosen: pandas.DataFrame, names: Sequence[str] | None = None, *, lazy: bool = False
 ) -> xarray.Dataset:
     """Chosen frames, a row of the table each: in memory or lazy, with `segment` and `time` as coordinates.
 
-    Raises: MissingVariable.
+    Raises: MissingVariable. BadInput: they are of another run.
     """
+    expect_own(history, chosen)
     found = frames.dataset(
         history.directory.frames, chosen["walker"].to_numpy(), chosen["row"].to_numpy(), names, lazy=lazy
     )

@@ -277,6 +277,7 @@ def _utc(moments: np.ndarray, name: str | None = None) -> pandas.DatetimeIndex:
 
 
 def _described(found: pandas.DataFrame, history: History, **units: str | None) -> pandas.DataFrame:
-    """Write the units of columns into `attrs`; None stands for that of simulated time."""
+    """Write the units of columns into `attrs`, None stands for that of simulated time; and which run they are of."""
+    found.attrs["run"] = str(history.directory.path.resolve())
     found.attrs["units"] = {name: unit or history.state.time_unit for name, unit in units.items()}
     return found

@@ -19,10 +19,11 @@ from steersman.store import Window
 from steersman.system.errors import BadInput
 
 BINS = 50
+FEW = 0.25  # of the frames: when fewer count, the interval may be too narrow
 
 
 class FewPassages(UserWarning):
-    """Walkers went from one state to another so seldom that an interval may be too narrow."""
+    """So few frames count, or walkers went from one state to another so seldom, that an interval may be too narrow."""
 
 
 @dataclass(frozen=True)
@@ -124,3 +125,6 @@ class Unbiased:
             self.weights.check()
         except ValueError as error:
             raise BadInput(f"{self.history.directory.path}: {error}; simulate more") from None
+        if len(self.weights) < FEW * len(self.table):
+            counted = f"{len(self.weights)} of {len(self.table)} frames count: others are controls, or of older models"
+            warnings.warn(f"{counted}; the interval knows of these alone", FewPassages, stacklevel=3)

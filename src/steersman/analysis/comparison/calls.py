@@ -21,7 +21,7 @@ from steersman.analysis.comparison.metric import parse
 from steersman.analysis.comparison.tables import cells, write
 from steersman.analysis.comparison.verdicts import Row, collect, expect_yardstick, rows, with_levels
 from steersman.checks import trying
-from steersman.executors.place import Place, site_name
+from steersman.executors.place import Place, changes, site_name
 from steersman.journal import run_directory
 from steersman.stages import loading
 from steersman.stages.params import Params
@@ -87,9 +87,13 @@ def compare(
         out: folder of the comparison; one that exists is continued. Default: runs/compare-<workflow>.
         show: called a few times a second.
         seeds, plain_budget, params, model_of, metrics: as the options of `steersman compare`.
-        place: site, workers, rounds and so on, as of `steersman.run`; a seed is not looked at.
+        place: site, workers, rounds and so on, as of `steersman.run`, but no seed: that is the number of a campaign.
     Raises: BadInput. EngineError: the same call continues. KeyboardInterrupt: the same.
     """
+    changes(place)  # what is wrong with it is told here
+    for name, value in {"seed": place.get("seed"), "seeds": None if seeds > 1 else seeds}.items():
+        if value is not None:
+            raise BadValue(name, str(value), "campaigns have the seeds 0, 1, ..., at least two: write seeds=8")
     source, loaded = _loaded(workflow)
     if model_of:
         loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(Path(model_of)), loaded)
@@ -175,6 +179,7 @@ def tune(
     Returns: folder; yardstick; trials: a mapping each, best first, with number, params, value, state and run.
     Raises: as `steersman.compare`. MissingExtra: Optuna is not installed.
     """
+    changes(place)
     source, loaded = _loaded(workflow)
     expect_yardstick(loaded)
     judged = yardstick or next(iter(loaded.yardsticks))
