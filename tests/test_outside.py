@@ -49,6 +49,15 @@ def test_a_policy_and_a_rule_are_named_where_a_person_writes_one(outside: Path, 
     assert "steersman.policies: Novelty" in told, "its name is taken"
 
 
+def test_a_comparison_has_an_arm_of_it(outside: Path) -> None:
+    code = (
+        "from steersman.analysis.comparison.arms import arms\nfrom steersman.stages import loading\n"
+        "workflow = loading.load(loading.find('double_well'))\n"
+        "print(*(arm.label for arm in arms(workflow, ['Newest(\"x\"), explore=0.1'], {})), sep='\\n')"
+    )
+    assert 'Newest("x"), explore=0.1' in called(outside, "-c", code).stdout.splitlines()
+
+
 def test_a_model_of_an_installed_package_is_read_without_trust(outside: Path, tmp_path: Path) -> None:
     save = f"from steersman.models import Constant; Constant().save({str(tmp_path)!r})"
     load = f"from steersman.models import Model; print(type(Model.load({str(tmp_path)!r})).__name__)"

@@ -7,12 +7,13 @@ import numpy as np
 from steersman.steering import Novelty, Policy, Random, Scores, Turns
 from steersman.steering.expression import parse
 from steersman.steering.merit import ByMerit
+from steersman.steering.protocols import ByAnother
 from steersman.system.registry import subclasses
 
 RANKING = [  # what the others choose are no frames
     kind
     for kind in subclasses("steersman.steering", Policy)
-    if kind not in (ByMerit, Turns) and not any(vars(kind).get(what) for what in ("draws", "rounds"))
+    if kind not in (ByAnother, ByMerit, Turns) and not any(vars(kind).get(what) for what in ("draws", "rounds"))
 ]
 POLICIES = [parse(kind.__name__ + kind.example).policy for kind in RANKING] + [Novelty("z") | Random()]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steersman.steering.protocols import Candidate, Policy, check_ranks
+from steersman.steering.protocols import ByAnother, Candidate, Policy
 from steersman.steering.scores import Scores
 from steersman.system.numbers import Whole, checked
 
@@ -14,7 +14,7 @@ ELSEWHERE = 2**20  # as if a frame had been started from so often: a ranking put
 
 
 @checked
-class Frontier(Policy):
+class Frontier(ByAnother):
     """The newest ends of segments, with their velocities; another policy says which of them get two segments.
 
     A restart from any frame begins a shallow lineage with new velocities. Here every segment continues one that has
@@ -32,27 +32,9 @@ class Frontier(Policy):
     newest: Whole = 8
     branches: Whole = 2
 
-    def __post_init__(self) -> None:
-        check_ranks("Frontier", self.policy)
-
     @property
     def patient(self) -> bool:
         return True
-
-    @property
-    def name(self) -> str:
-        return f"Frontier({self.policy.name})"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self.policy.needs
-
-    @property
-    def guided(self) -> bool:
-        return self.policy.guided
-
-    def load(self) -> None:
-        self.policy.load()
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         ends = np.flatnonzero(scores.ends)[-self.newest :]

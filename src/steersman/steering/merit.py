@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from steersman.steering.policies import subset
-from steersman.steering.protocols import Candidate, Policy, ScoreName, check_ranks
+from steersman.steering.protocols import ByAnother, Candidate, Policy, ScoreName
 from steersman.steering.scores import Scores
 from steersman.system.numbers import Finite, Share, Whole, checked
 
@@ -166,7 +166,7 @@ class Dbscan(ByMerit):
 
 
 @checked
-class Diverse(Policy):
+class Diverse(ByAnother):
     """The best frames of another policy, reordered so that those that are taken one after another lie far apart.
 
     Args:
@@ -178,26 +178,8 @@ class Diverse(Policy):
 
     example = '(Highest("x"), "z")'
     policy: Policy
-    score: str
+    score: ScoreName
     among: Whole = 64
-
-    def __post_init__(self) -> None:
-        check_ranks("Diverse", self.policy)
-
-    @property
-    def name(self) -> str:
-        return f"Diverse({self.policy.name})"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.policy.needs, self.score)))
-
-    @property
-    def guided(self) -> bool:
-        return self.policy.guided
-
-    def load(self) -> None:
-        self.policy.load()
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         ranking = self.policy.rank(scores, rng)

@@ -207,11 +207,31 @@ class Turns(Policy):
         return proposed
 
 
-def check_ranks(where: str, given: Policy) -> None:
-    """Raises: ValueError: where a policy ranks by another one, this one does not rank frames."""
-    if given.rounds or given.draws:
-        how = "chooses all starts of a round" if given.rounds else "draws new members"
-        raise ValueError(f"{where}({given.name}): it needs a policy that ranks frames, and this one {how}")
+class ByAnother(Policy):
+    """Ranks by another policy of frames, `policy`, and needs what that one needs."""
+
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError: the other one does not rank frames."""
+        if self.policy.rounds or self.policy.draws:
+            how = "chooses all starts of a round" if self.policy.rounds else "draws new members"
+            raise ValueError(f"{self.name}: it needs a policy that ranks frames, and this one {how}")
+
+    @property
+    def name(self) -> str:
+        return f"{type(self).__name__}({self.policy.name})"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.policy.needs, *super().needs)))
+
+    @property
+    def guided(self) -> bool:
+        return self.policy.guided
+
+    def load(self) -> None:
+        self.policy.load()
 
 
 def members(policy: Policy) -> tuple[Policy, ...]:
