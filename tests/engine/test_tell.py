@@ -50,7 +50,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Running:
         (["set", "step=3"], "did you mean 'steps'"),
         (["set", "steps=many"], "integer"),
         (["set", "steps=@all"], "steps = @all: this is not YAML"),
-        (["set", "frames=0"], "a number above 0"),
+        (["set", "frames=0"], "budget(frames) = 0"),
         (["set"], "write: set key=value"),
         (["stop", "w9.1"], "no segment 'w9.1'"),
         (["pin", "w0.0:99"], "has frames 0 to"),
