@@ -180,7 +180,7 @@ def test_who_stops_a_run_does_not_wait_for_its_report(
     monkeypatch.setattr("steersman.dashboard.report.write_report", draw)
     monkeypatch.setattr("steersman.calls.start.write_crate", lambda *given: None)
     monkeypatch.setattr(campaigns, "_leave", leave)
-    made: Any = SimpleNamespace(state=state)
+    made: Any = SimpleNamespace(state=state, stop_rule=None)
     with pytest.raises(SystemExit) as end:
         campaigns._finish(RunDirectory(ended), made, report=True, require_goal=False, as_json=False)
     assert (end.value.code, len(found)) == (130, drawn)
