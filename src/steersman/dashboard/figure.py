@@ -9,19 +9,26 @@ from matplotlib.figure import Figure
 from steersman.data.history import History
 
 Draw = Callable[[History], tuple[Figure, str]]
+Applies = Callable[[History], bool]
 PLACED: dict[str, tuple[int, str, Draw]] = {}  # name -> place, title, function
+LIVE: dict[str, Applies] = {}  # those that the page shows, too, of runs to which they apply
 
 
-def figure(name: str, title: str, place: int, *, once: bool = False) -> Callable[[Draw], Draw]:
+def figure(
+    name: str, title: str, place: int, *, once: bool = False, live: Applies | None = None
+) -> Callable[[Draw], Draw]:
     """Let the report have a figure.
 
     Args:
         place: in the report, from the smallest to the largest.
         once: each frame counts once, which is said where frames have weights.
+        live: the page shows it, too, of runs to which it applies.
     """
 
     def placed(draw: Draw) -> Draw:
         PLACED[name] = place, title, _once(draw) if once else draw
+        if live:
+            LIVE[name] = live
         return draw
 
     return placed

@@ -13,8 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style, yardsticks
-from steersman.dashboard.figure import PLACED, Draw
-from steersman.data import reweighing
+from steersman.dashboard.figure import LIVE, PLACED, Draw
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
@@ -33,7 +32,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
 
 def live(history: History) -> Mapping[str, tuple[str, Draw]]:
     """Those that the page shows of a run, too: they run no code of it."""
-    return {"bias": FIGURES["bias"]} if reweighing.applies(history) else {}
+    return {name: FIGURES[name] for name, applies in LIVE.items() if applies(history)}
 
 
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
