@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 from collections import Counter
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,11 @@ from typer.core import TyperCommand, TyperGroup
 from steersman.system.registry import Others
 
 _NAMED = re.compile(r'"""[^\n]*`steersman ([a-z |]+)')
+_TEXTS = {file.stem: file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("*.py")}
 _HOMES = {  # name -> file of this folder whose first line names it, and which has a function or a group of that name
-    name: file.stem
-    for file in Path(__file__).parent.glob("*.py")
-    if (line := _NAMED.match(file.read_text(encoding="utf-8")))
+    name: file
+    for file, text in _TEXTS.items()
+    if (line := _NAMED.match(text))
     for name in line[1].replace("|", " ").split()
 }
 FIRST = ("run", "submit", "check", "try", "resume", "status", "watch", "dashboard", "tell", "why", "replay", "compare")
@@ -92,18 +91,9 @@ def _refuse_repeated(command: Any) -> None:
 
 def _summary(name: str) -> str:
     """The first paragraph of what documents the function, or the callback of the group, read and not run."""
-    wanted = _identifier(name)
-    for function in _functions(VERBS[name]):
-        called = [ast.unparse(decorator) for decorator in function.decorator_list]
-        if function.name == wanted or f"{wanted}.callback()" in called:
-            return (ast.get_docstring(function) or "").partition("\n\n")[0]
-    return ""
-
-
-@cache
-def _functions(file: str) -> list[ast.FunctionDef]:
-    tree = ast.parse(Path(__file__).with_name(f"{file}.py").read_text(encoding="utf-8"))
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    begin = rf"^(?:def {_identifier(name)}\(|@{_identifier(name)}\.callback\()"
+    words = re.search(rf'{begin}[\s\S]*?\n    """([\s\S]*?)(?:\n\n|""")', _TEXTS[VERBS[name]], re.MULTILINE)
+    return " ".join(words[1].split()) if words else ""
 
 
 def _identifier(name: str) -> str:
