@@ -49,7 +49,7 @@ class Hostile:
         return self.calls
 
 
-@pytest.mark.parametrize("calls", HOSTILE, ids=str)
+@pytest.mark.parametrize("calls", HOSTILE, ids=range(len(HOSTILE)))
 def test_bytes_of_a_result_are_no_addresses_of_objects(calls: Any, tmp_path: Path) -> None:
     """numpy believes what a pickle says of them, and the process would end."""
     pickled = pickle.dumps([Hostile(*calls)])
