@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steersman.steering import Bias, Opes, Scores
+from steersman.steering.bias import nearest
 from steersman.steering.opes import ENERGY, MOST_KERNELS
 from steersman.system.errors import BadValue
 
@@ -76,6 +77,37 @@ def test_kernels_stand_for_the_density_of_all_frames(exploring: bool, strength: 
     every = np.exp(-0.5 * ((at[:, None] - x) / 0.2) ** 2).mean(axis=1)
     made = np.exp(bias.energy(at) / strength) - np.exp(-14 / strength)
     assert np.ptp(np.log(every / made)) < 0.02  # the density but for its norm
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("width", [0.2, None])
+def test_one_frame_far_out_takes_the_push_from_no_other_and_is_pushed_no_harder(
+    dimensions: int, width: float | None
+) -> None:
+    """However far it lies, and whenever it came: also where steps are short, and segments too."""
+    opes, slow = Opes("z", barrier_kT=10, width=width), np.random.default_rng(0).normal(size=(60, dimensions)) * 0.1
+    for z, segment in ((walk(dimensions), 20), (walk(dimensions), 401), (slow.cumsum(axis=0), 5)):
+        plain = np.abs(opes.made(scored(z, segment=segment)).gradient(z)).max()
+        for far, at in ((4, 30), (6, 30), (6, 7), (-30, len(z)), (-1e20, 30)):
+            beside = np.insert(z, at, far * z.std(axis=0), axis=0)
+            bias = opes.made(scored(beside, segment=segment))
+            assert np.abs(bias.gradient(z)).max() > plain / 4, (far, len(z), segment)
+            assert np.abs(bias.energy(np.concatenate([beside, 10 * z, 9 - z]))).max() < 10.1
+
+
+@pytest.mark.parametrize("period", [0.0, 12.0])
+def test_a_kernel_is_half_as_wide_as_the_steps_beside_it(period: float) -> None:
+    """Where a network is steep, the coordinate moves far from frame to frame. A bias that is finer than that turns
+    within one step of a simulation, which cannot bear it."""
+    x = walk(1)
+    z = np.where(x < 0, 0.05 * x, 4 * x) + 10  # the period is over amid the long steps
+    bias = Opes("z", barrier_kT=10, periods=period).made(scored(z, segment=400))
+    step = nearest(np.diff(z, axis=0), bias.periods)[:, 0]
+    for centre, width in zip(bias.centres[:, 0], bias.widths[:, 0], strict=True):
+        beside = np.argsort(np.abs(nearest(z[1:] - centre, bias.periods))[:, 0])[:15]
+        half = 0.5 * np.sqrt((step[beside] ** 2).mean())
+        assert half * (1 - 1e-6) <= width <= max(half * (1 + 1e-6), 1.2 * bias.widths.min())  # or as in a calm place
+    assert bias.widths.max() > 1.5 * bias.widths.min()
 
 
 def test_a_constant_in_the_weights_changes_nothing() -> None:

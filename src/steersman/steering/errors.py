@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from steersman.system.errors import EngineError
+from steersman.system.errors import BadInput, EngineError
+
+BadBias = BadInput  # its name until 0.2, for scripts that catch it
 
 
 class BadScores(EngineError, ValueError):

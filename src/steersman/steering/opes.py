@@ -26,6 +26,8 @@ MOST_DIMENSIONS = 3
 MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
 LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
+BESIDE = 15  # frames next to a kernel, by whose steps it is wide: where a network is steep these are long
+RARE = 100  # one frame in so many may lie anywhere: neither width nor table may hang on it
 STORE_IT = (
     'let simulate store with each frame the energy of start.bias in kT, and return it: {"bias": frames["bias"], ...}'
 )
@@ -153,30 +155,38 @@ class Opes:
                 found = f"not finite in {(~np.isfinite(value)).any(axis=-1).sum():,} of {len(value):,} frames"
                 raise BadValue(name, found, "look at what the score stage makes of these, e.g. with `steersman try`")
         periods = _each(self.periods, dimensions)
+        z = _within_reach(z, periods)
         weight = np.ones(len(z)) if self.exploring else np.exp(energy - energy.max())
         weight *= self._share(scores, weight * np.exp(0.0 if self.exploring else energy.max()))
         effective = weight.sum() ** 2 / (weight**2).sum()
-        width = self._width(scores, z, periods, effective)
-        kernels = _compressed(z, weight, width, periods)
-        return Bias(scores.model, self.barrier_kT, self.exploring, *kernels, periods, float(effective))
+        centre, width, height = (
+            array.astype(np.float32) for array in self._kernels(scores, z, weight, periods, effective)
+        )
+        return Bias(scores.model, self.barrier_kT, self.exploring, centre, width, height, periods, float(effective))
 
     def _share(self, scores: Scores, weight: np.ndarray) -> np.ndarray:
         """(n,) factors that let frames of before the model weigh at most `most` together."""
         before = scores.biased_by != scores.model if len(scores.biased_by) else np.ones(len(weight), bool)
         return np.where(before, min(1.0, self.most / max(weight[before].sum(), 1e-300)), 1.0)
 
-    def _width(self, scores: Scores, z: np.ndarray, periods: np.ndarray, effective: float) -> np.ndarray:
-        """(d,): how wide a kernel is, by Silverman's rule from the spread within a segment, and no less than a step."""
+    def _kernels(
+        self, scores: Scores, z: np.ndarray, weight: np.ndarray, periods: np.ndarray, effective: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centres and widths (k, d), heights (k,). As wide as `width`, or as Silverman's rule says by the spread within
+        a segment, and no less than by the steps of all frames and of those beside a kernel."""
         if self.width is not None:
-            return _each(self.width, z.shape[1])
-        spread, step = _fluctuation(scores, z, periods)
+            return _compressed(z, weight, _each(self.width, z.shape[1]), periods)
+        spread, steps, at = _fluctuation(scores, z, periods)
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
-        width = np.maximum(spread * silverman, LEAST_STEP * step)
+        usual = np.sort(steps**2, axis=0)[: len(steps) - _rare(len(steps))].mean(axis=0)
+        width = np.maximum(spread * silverman, LEAST_STEP * np.sqrt(usual))
         if not (width > 0).all():
             raise BadValue(
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
-        return np.asarray(width)
+        centre, widths, height = _compressed(z, weight, width, periods)
+        beside = (steps[_nearest_of(z[at], centre, width, periods)] ** 2).mean(axis=1)
+        return centre, np.maximum(widths, LEAST_STEP * np.sqrt(beside)), height
 
 
 def _each(value: Any, dimensions: int) -> np.ndarray:
@@ -188,9 +198,26 @@ def _each(value: Any, dimensions: int) -> np.ndarray:
         ) from None
 
 
-def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviation within a segment, the median of all, and the root mean square step between frames, (d,) each.
+def _rare(frames: int) -> int:
+    return max(frames // RARE, int(frames > 1))
 
+
+def _within_reach(z: np.ndarray, periods: np.ndarray) -> np.ndarray:
+    """Frames (n, d), those far out nearer: at most as far from the shortest way along a dimension that has all frames
+    but the rare ones as this way is long. Farther out, one alone would thin the nodes of the table for all."""
+    ordered, rare = np.sort(z, axis=0), _rare(len(z))
+    low, high = ordered[: rare + 1], ordered[len(z) - rare - 1 :]
+    shortest = (high - low).argmin(axis=0)[None]
+    low, high = (np.take_along_axis(each, shortest, axis=0)[0] for each in (low, high))
+    length = np.where(periods > 0, np.inf, high - low)
+    return np.asarray(np.clip(z, low - length, high + length))
+
+
+def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How a coordinate changes within segments.
+
+    Returns: (d,) its standard deviation, the median of all; (m, d) all steps from a frame to the next one of a segment;
+        (m,) the positions of these next ones.
     Raises: BadValue: no segment has two frames.
     """
     _, first, segment = np.unique(
@@ -210,7 +237,22 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
         return np.stack([np.bincount(segment, column) for column in values.T], axis=1) / count[:, None]
 
     spread = np.sqrt(mean((track - mean(track)[segment]) ** 2))
-    return np.median(spread[count > 1], axis=0), np.sqrt((steps[~fresh] ** 2).mean(axis=0))
+    return np.median(spread[count > 1], axis=0), steps[~fresh], order[1:][~fresh]
+
+
+def _nearest_of(z: np.ndarray, centre: np.ndarray, width: np.ndarray, periods: np.ndarray) -> np.ndarray:
+    """(k, 15) or fewer: which of the frames z (m, d) are next to each centre (k, d), in widths."""
+    from scipy.spatial import KDTree
+
+    box = np.where(periods > 0, periods / width, 0.0)
+    within = np.where(box > 0, np.nextafter(box, 0.0), np.inf)  # a remainder may be rounded to the period
+    tree = KDTree(np.minimum(_wrapped(z, periods) / width, within), boxsize=box)
+    among = np.arange(1, min(BESIDE, len(z)) + 1)
+    return np.asarray(tree.query(np.minimum(centre / width, within), among)[1])
+
+
+def _wrapped(z: np.ndarray, periods: np.ndarray) -> np.ndarray:
+    return np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
 
 
 def _compressed(
@@ -218,9 +260,9 @@ def _compressed(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make one kernel of all frames in a cell that is one width long, twice as long while there are too many.
 
-    Returns: centres and widths (k, d), heights (k,), float32.
+    Returns: centres and widths (k, d), heights (k,).
     """
-    z = np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
+    z = _wrapped(z, periods)
     size = width.astype(float)
     while True:
         cell = np.floor(z / size).astype(np.int64)
@@ -235,5 +277,4 @@ def _compressed(
     share = weight / np.where(kept, height, 1.0)[which]
     centre = np.stack([np.bincount(which, share * column) for column in z.T], axis=1)
     spread = np.stack([np.bincount(which, share * column) for column in ((z - centre[which]) ** 2).T], axis=1)
-    made = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
-    return tuple(array.astype(np.float32) for array in made)  # type: ignore[return-value]
+    return centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
