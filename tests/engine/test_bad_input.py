@@ -178,10 +178,10 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.simulation()\ndef s(p): pass", 2, "mean `simulate`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.preparation\ndef s(p): pass", 2, "mean `prepare`?"),
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.train(when=400)\ndef fit(p, f, last): pass", 2, "when=400"),
-        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Novelty)", 2, "policy=<class"),
-        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer('Novelty')", 2, "policy='Novelty'"),
-        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), fallback=0.1)", 2, "fallback=0.1"),
-        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), prune=Hopeless)", 2, "prune=<class"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Novelty)", 2, "(policy)"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer('Novelty')", 2, "(policy)"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), fallback=0.1)", 2, "(fallback)"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), prune=Hopeless)", 2, "(prune)"),
     ],
 )
 def test_a_workflow_file_is_refused_with_file_and_line(
