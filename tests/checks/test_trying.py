@@ -234,7 +234,7 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
         "out.append",
         "(2,), but",
     ),
-    ("simulate from there", "simulate", THERE, "out.append(time", "ShapeMis"),
+    ("simulate from there", "simulate", THERE, "out.append(time", "float64 (3,) came"),
     ("simulate", "simulate", "energy.later(1)", "energy.later(1)", "is for @wf.before and @wf.after"),
     ("metric far", "metric", "energy.later(1)", "energy.later(1)", "is for @wf.before and @wf.after"),
     ("train", "train", "frames['y']", "frames['y']", "MissingVariable"),

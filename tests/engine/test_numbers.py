@@ -83,7 +83,7 @@ def test_a_frame_that_is_not_finite_is_not_stored_and_those_before_it_are(odd: T
     directory, state, records = odd
     failed = [record for record in records if isinstance(record, Ended) and record.how == "failed"]
     assert failed
-    assert all("x is not finite" in record.cause for record in failed)
+    assert all("not finite in frame" in record.cause for record in failed)
     assert all(record.end_row - record.first_row == 5 for record in failed)
     assert np.isfinite(Window(directory.frames, published.spans(state))["x"]).all()
 
