@@ -54,7 +54,7 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         "kept": again.kept,
         "different": again.different,
         "failed": again.failed,
-        "remade": [str(each) for each in again.remade],
+        "remade": [str(each) for each in again.remade if any(each.as_plain().values())],
         **{key: value for each in again.remade for key, value in each.as_plain().items()},
     }
 

@@ -151,17 +151,19 @@ class Biases(Mode):
         return [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
 
     def remaking(self, steering: Steering) -> Remaking | None:
-        return _Versions(steering.bias) if steering.bias else None
+        return _Versions(steering.bias)
 
 
 class _Versions(Remaking):
     kind = Biased
 
-    def __init__(self, bias: Opes) -> None:
+    def __init__(self, bias: Opes | None) -> None:
         self._bias, self._biases, self._same = bias, 0, 0
 
     def take(self, record: Biased, scores: Scores) -> None:
         """An error is another version than was recorded."""
+        if self._bias is None:
+            return
         self._biases += 1
         with contextlib.suppress(Exception):
             self._same += hashlib.sha256(self._bias.made(scores).to_bytes()).hexdigest() == record.sha256
