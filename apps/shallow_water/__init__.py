@@ -9,6 +9,8 @@ from steersman.apps.shallow_water.solver import (
     largest_step,
     rows_for_networks,
     run,
+    run_members,
+    stationary,
 )
 
 __all__ = [
@@ -20,4 +22,6 @@ __all__ = [
     "largest_step",
     "rows_for_networks",
     "run",
+    "run_members",
+    "stationary",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,10 +13,30 @@ from steersman.system.errors import UnknownName
 RADIUS, OMEGA, GRAVITY, DAY = 6.37122e6, 7.292e-5, 9.80616, 86400.0  # m, 1/s, m/s^2, s, as Williamson et al. (1992)
 JET_SOUTH, JET_NORTH, JET_SPEED = np.pi / 7, np.pi / 2 - np.pi / 7, 80.0
 MEAN_DEPTH, BUMP = 1e4, 120.0  # m
+STIRRED_SPEED, STIRRED_WIDTH = 95.0, 8.0  # m/s, degrees
 CARRIED = 2 * np.pi / (12 * DAY)  # 1/s, around the sphere in 12 days
 CENTRE = np.array([0.0, -1.0, 0.0])  # where bell and vortices begin: longitude 270 degrees on the equator
 PANEL = np.polynomial.legendre.leggauss(32)
 SPHERE = np.polynomial.legendre.leggauss(512)
+
+
+@dataclass(frozen=True)
+class Climate:
+    """What drives and damps a flow, so that it forgets how it began and goes on for ever with the same statistics.
+
+    Args:
+        mean_days: time in which the zonal mean of every field goes back to that of the case, to 1/e.
+        eddy_days: and what is left of it, which is the drag of the eddies.
+        divergence_hours: time in which divergence decays: gravity waves are no part of the climate.
+        degrees: first and last total wavenumber of the noise.
+        stirring: spread of the vorticity that noise adds in a day, 1/s; it grows with the square root of time.
+    """
+
+    mean_days: float = 5.0
+    eddy_days: float = 20.0
+    divergence_hours: float = 6.0
+    degrees: tuple[int, int] = (8, 12)
+    stirring: float = 0.8e-5
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,7 @@ class Case:
         coriolis: 1/s; that of a sphere which turns around some axis, so of degree 1.
         tracer: concentration of a passive tracer; None: there is none.
         wind: eastward and northward wind at a time in s, m/s, free of divergence; with it, only the tracer changes.
+        climate: what drives and damps the flow, towards these fields; None: nothing does.
     """
 
     u: np.ndarray
@@ -38,6 +60,7 @@ class Case:
     coriolis: np.ndarray
     tracer: np.ndarray | None = None
     wind: Callable[[float], tuple[np.ndarray, np.ndarray]] | None = None
+    climate: Climate | None = None
 
 
 def cosine_bell(lat: np.ndarray, lon: np.ndarray, *, alpha: float = 0.0, time_s: float = 0.0) -> Case:
@@ -141,6 +164,26 @@ def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float
     return Case(u, np.zeros_like(u), depth, np.zeros_like(u), 2 * OMEGA * np.sin(lat))
 
 
+def stirred(lat: np.ndarray, lon: np.ndarray, *, mountains_m: float = 0.0) -> Case:
+    """A jet in each hemisphere that noise stirs to travelling waves: a flow with a climate, see Climate.
+
+    Args:
+        mountains_m: height of four equal mountains in each hemisphere, 90 degrees apart, on the jet; the first stands
+            at longitude 0. With them longitudes differ, and eight boxes behind mountains are alike.
+    Source: stochastically stirred barotropic jets, Vallis, Gerber, Kushner and Cash (2004).
+    """
+    wind = _stirred_wind
+    u = np.broadcast_to(wind(lat[:, 0])[:, None], lat.shape).copy()
+    depth = MEAN_DEPTH + np.broadcast_to(_balanced(wind, lat[:, 0])[:, None], lat.shape)
+    east = np.degrees(((lon + np.pi / 4) % (np.pi / 2)) - np.pi / 4)
+    ground = mountains_m * np.exp(-((east / 15) ** 2) - ((np.abs(np.degrees(lat)) - 45) / 10) ** 2)
+    return Case(u, np.zeros_like(u), depth - ground, ground, 2 * OMEGA * np.sin(lat), climate=Climate())
+
+
+def _stirred_wind(lat: np.ndarray) -> np.ndarray:
+    return np.asarray(STIRRED_SPEED * np.exp(-0.5 * ((np.abs(np.degrees(lat)) - 45) / STIRRED_WIDTH) ** 2))
+
+
 CASES: dict[str, Callable[..., Case]] = {
     "cosine_bell": cosine_bell,
     "moving_vortices": moving_vortices,
@@ -149,6 +192,8 @@ CASES: dict[str, Callable[..., Case]] = {
     "rossby_haurwitz": rossby_haurwitz,
     "galewsky": galewsky,
     "jet": jet,
+    "stirred": stirred,
+    "stirred_mountains": functools.partial(stirred, mountains_m=800.0),
 }
 
 

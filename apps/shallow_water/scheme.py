@@ -21,6 +21,7 @@ from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.models.sphere.packed import GridProducts, Packing
 
 TERMS = 20  # of the series of the phi functions near 0
+ON_GRID_BYTES = 2**21  # what a cache holds: 16 members at once take half the time at T15 and T21, 8 at T42 0.8 of it
 INNER = [1, 0, 2, 3]  # vorticity and divergence change places
 
 Propagator = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -140,7 +141,7 @@ class Scheme:
         if kept is None or kept.grid.rows.shape[1] != members:
             columns, sines = self._columns, np.sin(self._sphere.latitudes[: self._sphere.rows // 2])
             sizes = {"fields": columns + 1, "products": 2 * columns - 1, "members": members}
-            sizes |= {"together": 1 if self._sphere.device.type == "cpu" else members}
+            sizes |= {"together": _together(members, 3 * columns, self._sphere)}
             grid = GridProducts(self._sphere, self._packing, factor=1 / (1 - sines**2), **sizes)
             room = self._half_laplace.new_zeros(6, columns, members, 2, 2, self._packing.positions)
             self._kept[thread] = kept = Workspace(grid, room.unbind(0))
@@ -176,6 +177,14 @@ class Scheme:
             )
             found.append((straight[: self._columns, None, None], speeding, rising))
         return found
+
+
+def _together(members: int, fields: int, sphere: SphericalHarmonics) -> int:
+    """How many members are on the grid at once: on a CPU as many as its cache holds the fields and products of."""
+    if sphere.device.type != "cpu":
+        return members
+    one = fields * sphere.rows * sphere.columns * torch.empty(0, dtype=sphere.dtype).element_size()
+    return max(n for n in range(1, members + 1) if members % n == 0 and (n == 1 or n * one <= ON_GRID_BYTES))
 
 
 def _fluxes(fields: torch.Tensor, products: torch.Tensor) -> None:

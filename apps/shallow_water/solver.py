@@ -1,6 +1,7 @@
 """Shallow water on the rotating sphere: vorticity, divergence and geopotential in spherical harmonics.
 
     for frame in run(Start(), seed=1, case="galewsky", days=6): frame.vorticity, frame.height, ...
+    for frames in run_members(starts, seeds=seeds, case="stirred", days=1): ...  # cheaper for each
 
 The step is one function state -> state: an exponential Runge-Kutta scheme of fourth order that treats gravity waves of
 the mean depth exactly, so a run goes on bit for bit from one stored state.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,18 +21,20 @@ import torch
 from steersman.apps.errors import SimulationUnstable, wrong_start
 from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water.derivatives import Derivatives
+from steersman.apps.shallow_water.forcing import Forcing
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
 from steersman.models.device import best
 from steersman.models.sphere.harmonics import SphericalHarmonics, fewest_rows
 from steersman.stages.start import Start
 from steersman.store import Variable
-from steersman.system.errors import BadValue, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
 # Step x truncation: what is taken by default, and beyond which nothing is stable. In between the smallest waves may
 # grow by some 3 % a step: at 102,000 Rossby-Haurwitz waves blew up on day 3 at T170, on day 7 at T85; not at 76,500.
 SAFE, LARGEST = 82_000, 150_000
+FORGOTTEN_DAYS = 40  # in which a flow with a climate forgets its start: twice the slowest time of its forcing
 COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
 
 
@@ -121,30 +125,124 @@ def run(
         SimulationUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been
             given.
     """
+    settings = {
+        "days": days, "case": case, "truncation": truncation, "report_hours": report_hours, "step_s": step_s,
+        "diffusion_hours": diffusion_hours, "perturbation_m": perturbation_m, "tracer": tracer, "rows": rows,
+        "dtype": dtype, "device": device,
+    }  # fmt: skip
+    for (frame,) in run_members([start], seeds=[seed], parameters=[parameters], **settings):
+        if isinstance(frame, Exception):
+            raise frame
+        yield frame
+
+
+def run_members(
+    starts: Sequence[Start],
+    *,
+    seeds: Sequence[int],
+    days: float,
+    case: str = "jet",
+    parameters: Sequence[np.ndarray | None] | None = None,
+    truncation: int = 42,
+    report_hours: float = 6.0,
+    step_s: float | None = None,
+    diffusion_hours: float | None = 12.0,
+    perturbation_m: float = 0.0,
+    tracer: bool = False,
+    rows: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+) -> Iterator[list[Frame | Exception]]:
+    """Simulate several members at once, each from its start with its seed: a cheap solver takes half the time for each.
+
+    A member's frames are those of any other time that the same members stand at the same places, bit for bit; among
+    others, or alone, they differ by rounding.
+
+    Args: see `run`.
+    Returns: for each report a frame of every member; in place of one that was no start or has become unstable, why.
+    Raises: BadInput, UnknownName: as `run`, of what is the same for all.
+    """
     if not 0 <= perturbation_m < math.inf:
         raise BadValue("perturbation_m", perturbation_m, "give 0 or more")
-    _check(days, report_hours, diffusion_hours, case, parameters)
+    given = [None] * len(starts) if parameters is None else list(parameters)
+    for each in given or [None]:
+        _check(days, report_hours, diffusion_hours, case, each)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
-    rng = np.random.default_rng(seed)
+    if isinstance(model, Transport) and len(starts) > 1:
+        raise BadValue("starts", len(starts), "give one where the wind is prescribed")
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    drawn = zip(starts, generators, given, strict=True)
+    states, failed = [], dict[int, Exception]()
+    for i, (start, rng, each) in enumerate(drawn):
+        try:
+            states.append(_begun(model, beginning, case, start, rng, each, perturbation_m))
+        except BadInput as error:  # the others go on, beside one that is at rest
+            failed[i] = error
+            states.append(model.spectral(beginning))
+    state = torch.stack(states, 3).flatten(2)
+    steps = round(report_hours * 3600 / model.step_s)
+    for report in range(1, round(days * 24 / report_hours) + 1):
+        for _ in range(steps):
+            state = model.forced(model.step(state), generators)
+        time_days, shown, packed = report * report_hours / 24, model.shown(state), _packed(state, len(states))
+        frames = list[Frame | Exception]()
+        for i, seed in enumerate(seeds):
+            fields = {name: field[i] for name, field in shown.items()}
+            if i not in failed and (cause := _trouble(model, fields)):
+                failed[i] = SimulationUnstable(f"day {time_days:g}", seed, cause)
+            if i in failed:
+                frames.append(failed[i])
+                continue
+            kept = {name: field.to(torch.float32).cpu().numpy() for name, field in fields.items() if name != "depth"}
+            frames.append(Frame(time_days, state=packed[i], **kept))
+        yield frames
+
+
+def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, **settings: Any) -> np.ndarray:
+    """States of a flow with a climate, to begin from: of its stationary distribution, once it has forgotten its start.
+
+    The first `FORGOTTEN_DAYS` of each member are left out.
+
+    Args:
+        days: of each member after that; every `every_days` of them give a state.
+        settings: of `run_members`; the case is "stirred" if none is given.
+    Returns: (states, order, degree - order, 3, 2) float32, members side by side, a frame's `state` each.
+    Raises: SimulationUnstable: a member is.
+    """
+    settings = {"case": "stirred", "report_hours": 24.0} | settings
+    found, seeds = [], [int(each) for each in np.random.SeedSequence(seed).generate_state(members, np.uint64)]
+    whole = run_members([Start()] * members, seeds=seeds, days=FORGOTTEN_DAYS + days, **settings)
+    for day, frames in enumerate(whole, 1):
+        for frame in frames:
+            if isinstance(frame, Exception):
+                raise frame
+            if day > FORGOTTEN_DAYS and not (day - FORGOTTEN_DAYS) % every_days:
+                found.append(frame.state)
+    return np.stack(found)
+
+
+def _begun(
+    model: ShallowWater | Transport, beginning: Case, case: str, start: Start, rng: np.random.Generator,
+    parameters: np.ndarray | None, perturbation_m: float,
+) -> torch.Tensor:  # fmt: skip
+    """The state of one member to begin with. Raises: BadInput: it is none."""
     if parameters is None and (stored := start.frame.get("state")) is not None:
         state = _stored(model, stored)
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
-        drawn = rng.standard_normal(8) if parameters is None else parameters
-        state = model.spectral(replace(named(case)(*model.grid, drawn), tracer=beginning.tracer))
+        jet = rng.standard_normal(8) if parameters is None else parameters
+        state = model.spectral(replace(named(case)(*model.grid, jet), tracer=beginning.tracer))
     else:
         state = model.spectral(beginning)
-    if cause := _trouble(model, model.shown(state)):
+    if cause := _trouble(model, {name: field[0] for name, field in model.shown(state).items()}):
         raise wrong_start("state", tuple(torch.view_as_real(state).shape), cause)
-    steps = round(report_hours * 3600 / model.step_s)
-    for report in range(1, round(days * 24 / report_hours) + 1):
-        for _ in range(steps):
-            state = model.step(state)
-        shown, time_days = model.shown(state), report * report_hours / 24
-        if cause := _trouble(model, shown):
-            raise SimulationUnstable(f"day {time_days:g}", seed, cause)
-        fields = {name: field.to(torch.float32).cpu().numpy() for name, field in shown.items() if name != "depth"}
-        yield Frame(time_days, state=torch.view_as_real(state).cpu().numpy(), **fields)
+    return state
+
+
+def _packed(state: torch.Tensor, members: int) -> np.ndarray:
+    """(members, order, degree - order, columns, 2) of the state of all."""
+    each = torch.unflatten(torch.view_as_real(state), 2, (-1, members)).movedim(3, 0)
+    return np.asarray(each.contiguous().cpu().numpy())
 
 
 def _check(
@@ -267,10 +365,15 @@ class ShallowWater:
             ground=self.ground if np.any(case.orography) else None,
             planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
         )  # fmt: skip
+        self._forcing = Forcing(sphere, case.climate, self.spectral(case), step_s) if case.climate else None
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later (ETDRK4)."""
         return self.scheme.step(state)
+
+    def forced(self, state: torch.Tensor, generators: Sequence[np.random.Generator]) -> torch.Tensor:
+        """The state after what drives and damps a climate has acted for a step, with random numbers of each member."""
+        return self._forcing(state, generators) if self._forcing else state
 
     def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
@@ -311,11 +414,11 @@ class ShallowWater:
         return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity, *tracer
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields of the first member by the names of FIELDS, and its depth: (latitude, longitude)."""
+        """Fields by the names of FIELDS, and the depth: (members, latitude, longitude)."""
         ground = self.sphere.synthesis(self.ground) / GRAVITY
         depth, u, v, vorticity, *tracer = self.fields(state)
         found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
-        return {name: field[0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
+        return found | dict(zip(["tracer"], tracer, strict=False))
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -40,6 +42,10 @@ class Transport:
         k4 = self.tendency(state + self.step_s * k3)
         return state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
+    def forced(self, state: torch.Tensor, generators: Sequence[np.random.Generator]) -> torch.Tensor:
+        """Nothing drives it but the wind."""
+        return state
+
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt; that of the clock is one second per second."""
         tracer = self.sphere.synthesis(state[:, :, :1]) * self._over_cosine
@@ -56,14 +62,13 @@ class Transport:
         return torch.cat((tracer, torch.zeros_like(tracer)), 2)
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields by the names of FIELDS, and the depth: (latitude, longitude)."""
+        """Fields by the names of FIELDS, and the depth: (1, latitude, longitude)."""
         u, v = self._wind(state)
         along = self._over_cosine
         a, b = torch.split(self.sphere.analysis(torch.cat((u * along, v * along))), 1, 2)
         vorticity = self.sphere.synthesis(self._calculus.curl(a, b))
         depth, tracer = self._field(self._case.depth), self.sphere.synthesis(state[:, :, :1])
-        found = {"depth": depth, "height": depth, "vorticity": vorticity, "u": u, "v": v, "tracer": tracer}
-        return {name: field[0] for name, field in found.items()}
+        return {"depth": depth, "height": depth, "vorticity": vorticity, "u": u, "v": v, "tracer": tracer}
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """There is no height to be perturbed. Raises: BadValue."""

@@ -62,9 +62,9 @@ def run(point: Sequence[float] | np.ndarray, seed: int) -> dict[str, np.ndarray]
 def channels(flow: MoistFlow, state: torch.Tensor) -> np.ndarray:
     """(7, H, W) float32: the fields of a state in the order of CHANNELS."""
     shown = flow.water.shown(state)
-    divergence = flow.sphere.synthesis(state[:, :, 1:2])[0]
+    divergence = flow.sphere.synthesis(state[:, :, 1:2])
     found = shown | {"divergence": divergence, "humidity": shown["tracer"], "flux": shown["tracer"] * shown["v"]}
-    return torch.stack([found[name] for name in CHANNELS]).to(torch.float32).numpy()
+    return torch.cat([found[name] for name in CHANNELS]).to(torch.float32).numpy()
 
 
 def blurred(flow: MoistFlow, state: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from steersman.steering.pruning import Hopeless as Hopeless
     from steersman.steering.pruning import Redundant as Redundant
     from steersman.steering.scores import Scores as Scores
+    from steersman.steering.splitting import Rarity as Rarity
+    from steersman.steering.splitting import Splitting as Splitting
     from steersman.steering.stop import SECONDS as SECONDS
     from steersman.steering.stop import budget as budget
     from steersman.steering.stop import plateau as plateau

@@ -24,6 +24,7 @@ class Scores:
         model: version of the model that made `values`; 0 when none did.
         weight: (n,) float, weight of the member of a weighted ensemble that made the frame; 0 of other frames.
         round: (n,) int, the round of that member, from 1 on; 0 of other frames.
+        root: (n,) int, the start of the first member that it descends from; -1 of other frames.
         held_out: (n,) bool, whether no training sees the frame.
         biased_by: (n,) int, version of the model along whose coordinate the frame was biased; 0 of other frames.
         exact: a segment can begin at `ends` alone.
@@ -38,6 +39,7 @@ class Scores:
     model: int = 0
     weight: np.ndarray = field(default_factory=lambda: np.empty(0))
     round: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    root: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
     biased_by: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     exact: bool = False

@@ -38,7 +38,7 @@ def transported(make: Callable[..., Case], truncation: int, step_s: float, days:
     assert case is not None
     assert truth is not None
     assert float(state[0, 0, 0].real) == pytest.approx(float(begun[0, 0, 0].real), rel=1e-14), "the mean is kept"
-    found = model.shown(state)["tracer"].numpy()
+    found = model.shown(state)["tracer"][0].numpy()
     weights = sphere.weights[:, None]
     return float(np.sqrt(((found - truth) ** 2 * weights).sum() / (truth**2 * weights).sum()))
 

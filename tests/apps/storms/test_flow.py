@@ -68,7 +68,7 @@ def test_two_jets_alone_stay_as_they_are(flow: MoistFlow) -> None:
     state = flow.water.spectral(flow.case)
     for _ in range(12):
         state = flow.water.step(state)
-    shown = flow.water.shown(state)
+    shown = {name: field[0] for name, field in flow.water.shown(state).items()}
     assert shown["v"].abs().max() < 0.1
     for name in ("u", "v", "height"):
         assert (shown[name] - shown[name].mean(1, keepdim=True)).abs().max() < 1e-8, "nor anything but zonal flow"
