@@ -88,15 +88,15 @@ def test_a_run_whose_parameters_a_person_made_impossible_ends_soon(failures: int
     assert (ending.failed(State(story), FRAMES, 1, 1, {}, Path("errors")) is not None) == ends
 
 
-@pytest.mark.parametrize(("simulated", "ends"), [(0.0, True), (0.5, False)])
-def test_a_budget_of_simulated_time_without_a_time_ends_the_run(simulated: float, ends: bool) -> None:
-    """It would never be spent; a budget of frames is."""
+@pytest.mark.parametrize(("simulated", "published", "ends"), [(0.0, 9, True), (0.5, 9, False), (0.5, 0, False)])
+def test_a_budget_of_simulated_time_without_a_time_ends_the_run(simulated: float, published: int, ends: bool) -> None:
+    """It would never be spent; a budget of frames is. Quick segments end before their frames are published."""
     story: list[Record] = [Run(t=1.0, time_unit="d"), Hired(t=1.0, walker=0, slot=0)]
     for number in range(9):
         tried: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number}
         story += [Start(t=1.0, start=number, seed=1), Began(t=1.0, **tried)]
         story += [Ended(t=1.0, **tried, end_row=number + 1, how="finished", simulated=simulated)]
-        story += [Published(t=1.0, walker=0, frames=number + 1, segments=number + 1)]
+        story += [Published(t=1.0, walker=0, frames=number + 1, segments=number + 1)] if number < published else []
     state = State(story)
     assert (ending.failed(state, budget(sim_days=3), 1, 1, {}, Path("errors")) is not None) == ends
     assert ending.failed(state, FRAMES, 1, 1, {}, Path("errors")) is None

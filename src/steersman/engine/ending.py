@@ -106,7 +106,7 @@ def failed(
     if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
         return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
-    if rule.counts_simulated and not state.simulated and ended_well >= enough:
+    if rule.counts_simulated and not state.whole[1].simulated_s and ended_well >= enough:
         ended = f"{ended_well} segments have ended, and none simulated any time, which the stop rule counts ({rule})"
         return _failed(f"{ended}: write out.append(time=...), the simulated time since the segment's start")
     for name, most in bounds.items():
