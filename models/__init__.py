@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.deep_tica import DeepTICA as DeepTICA
     from steersman.models.networks.deeplab import DeepLab as DeepLab
     from steersman.models.networks.image_regressors import ImageRegressors as ImageRegressors
+    from steersman.models.networks.outlook import Outlook as Outlook
     from steersman.models.networks.pca import PCA as PCA
     from steersman.models.networks.regressors import Regressors as Regressors
     from steersman.models.networks.resnet import ResNet50 as ResNet50

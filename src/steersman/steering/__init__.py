@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steersman.steering.draws import LatinHypercube as LatinHypercube
     from steersman.steering.draws import Unsure as Unsure
     from steersman.steering.draws import latin_hypercube as latin_hypercube
+    from steersman.steering.forecasts import reliability as reliability
     from steersman.steering.frontier import Frontier as Frontier
     from steersman.steering.importance import DRAWN as DRAWN
     from steersman.steering.importance import Importance as Importance

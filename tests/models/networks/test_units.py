@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.models import CVAE, PCA, TICA, Autoencoder, Committee, DeepTICA, SphericalUNet, Vectors
+from steersman.models import CVAE, PCA, TICA, Autoencoder, Committee, DeepTICA, Outlook, SphericalUNet, Vectors
 from steersman.models.networks.scale import spread
 from steersman.system.errors import BadValue
 
@@ -45,11 +45,16 @@ def estimated(x: np.ndarray, unit: float) -> Results:
     return {"estimates": (model.estimates(x[:, :3]) - x[:, 3:].mean()) / unit}
 
 
+def foreseen(x: np.ndarray, unit: float) -> Results:
+    mean, spread = Outlook.fit(x[:, :3], x[:, 3], lead=np.ones(len(x)), epochs=2).forecast(x[:, :3], 1)
+    return {"mean": (mean - x[:, 3].mean()) / unit, "spread": spread / unit}
+
+
 @pytest.mark.parametrize(("unit", "zero"), UNITS)
 @pytest.mark.parametrize(
     "of",
-    [rebuilt(PCA), rebuilt(Autoencoder, epochs=5), turned(TICA), turned(DeepTICA, epochs=5), estimated],
-    ids=["PCA", "Autoencoder", "TICA", "DeepTICA", "Vectors"],
+    [rebuilt(PCA), rebuilt(Autoencoder, epochs=5), turned(TICA), turned(DeepTICA, epochs=5), estimated, foreseen],
+    ids=["PCA", "Autoencoder", "TICA", "DeepTICA", "Vectors", "Outlook"],
 )
 def test_units_and_zero_do_not_matter(of: Callable[[np.ndarray, float], Results], unit: float, zero: float) -> None:
     data = slow_and_fast()
@@ -85,6 +90,7 @@ def test_the_spread_is_that_of_numpy_but_for_the_last_digits() -> None:
     [
         PCA.fit, Autoencoder.fit, lambda x: TICA.fit(x, pairs(20)), lambda x: DeepTICA.fit(x, pairs(20)),
         lambda x: Vectors.fit(x, x[:, :1].real), lambda x: Vectors.fit(x.real, x[:, :1]),
+        lambda x: Outlook.fit(x.real, x[:, 0], lead=np.ones(20)),
         lambda x: Committee.fit(x.reshape(20, 1, 2, 2), np.zeros(20, int), classes=2),
         lambda x: SphericalUNet.fit(np.ones((2, 3, 1, 16, 32)) * x[0, 0]), lambda x: CVAE.fit(x.reshape(20, 2, 2)),
     ],

@@ -1,0 +1,489 @@
+"""A state and the time left -> what will come of it: mean and spread of one number.
+
+A ridge regression for each time left comes first, in closed form. A small network learns what is left of it, and is
+used where it makes first members that were held out more likely: so depth is used where it pays.
+
+Axes: n rows, L times left, K numbers that the regression sees, V variables, H latitudes, W longitudes, B batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steersman.models import device
+from steersman.models.errors import at_least, real
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.fitting.schedule import Schedule
+from steersman.models.model import Model
+from steersman.models.networks.scale import ROUNDING, of_alike
+from steersman.system.errors import BadValue
+
+ROWS, COLUMNS = 24, 48  # of the grid to which larger fields are averaged
+BELTS, WAVES = 12, 6  # latitudes and zonal wavenumbers that the regression sees
+MOST, FEWEST = 16, 20  # times left that have a regression each, and rows that one takes
+FOLDS = 4  # parts of the first members, each held out once; the first one judges the network
+PENALTIES = 10.0 ** np.arange(-5, 2)  # over the mean variance of the inputs
+PRIOR = 50.0  # rows that change a calibration by half of what they say
+FARTHEST = 2.5  # deviations of the mean up to which the spread changes with it
+SMALLEST = 1e-3  # spread, over that of the outcome
+DROPPED = 0.1  # of the hidden units of the network, in training
+READ = 4  # channels that the network keeps of each longitude
+TOGETHER = 1024  # rows at once
+CALIBRATION = 7  # numbers for each time left, see `calibrated`
+
+
+class Outlook(Model):
+    """What will come of a state, as mean and spread of a number, by the time left: ridge, and what bends it.
+
+    Args:
+        shape: of a row: (d,) numbers of a vector, or (V, H, W) of fields on the sphere or of an image, whose columns
+            are taken for a ring of longitudes.
+        times: times left that have a regression each, L; between two of them the forecast is interpolated.
+        width: of the network.
+    Raises: BadValue: another number of axes, or one of these numbers below 1.
+    Source: Miloshevich, Cozian, Abry, Borgnat and Bouchet (2023), Probabilistic forecasts of extreme heatwaves using
+        convolutional neural networks in a regime of lack of data.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    times: Tensor
+    plane: Tensor
+    share: Tensor
+    calibration: Tensor
+    smallest: Tensor
+
+    def __init__(self, shape: Sequence[int], times: int = 1, width: int = 32) -> None:
+        if len(shape) not in (1, 3):
+            raise BadValue("shape", tuple(shape), "rows are vectors (d,), or fields (variables, latitudes, longitudes)")
+        at_least(1, size=min(shape), times=times, width=width)
+        super().__init__(shape=list(shape), times=times, width=width)
+        small = tuple(shape) if len(shape) == 1 else (shape[0], min(shape[1], ROWS), min(shape[2], COLUMNS))
+        seen = features(torch.zeros(1, *small)).shape[1]
+        zeros: dict[str, tuple[int, ...]] = {"mean": small, "times": (times,), "plane": (times, seen)}
+        zeros |= {"share": (times,), "calibration": (times, CALIBRATION), "smallest": ()}
+        for name, size in zeros.items():
+            self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(small[0], *(1 for _ in small[1:]), dtype=torch.float64))
+        self.trunk = _rings(*small, width) if len(small) == 3 else nn.Linear(small[0], width)
+        self.modulation = nn.Linear(times, 2 * width)
+        self.head = nn.Sequential(nn.GELU(), nn.Dropout(DROPPED), nn.Linear(width, width), nn.GELU())
+        self.last = nn.Linear(width, 1)
+        nn.init.zeros_(self.last.weight)  # an untrained network adds nothing
+        nn.init.zeros_(self.last.bias)
+        for part in self.children():
+            part.float()
+
+    def forward(self, small: Tensor, hats: Tensor) -> Tensor:
+        """(B,) what the network adds to relative inputs (B, ...) at times left (B, L), see `hats`: in spreads."""
+        gain, shift = self.modulation(hats).chunk(2, 1)
+        added: Tensor = self.last(self.head(self.trunk(small) * (1 + gain) + shift))
+        return added[:, 0]
+
+    @classmethod
+    def fit(
+        cls,
+        inputs: np.ndarray,
+        outcome: np.ndarray,
+        *,
+        lead: np.ndarray,
+        weights: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        width: int = 32,
+        init: Model | None = None,
+        epochs: int = 20,
+        batch: int = 64,
+        lr: float = 2e-3,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Self:
+        """Fit to rows and what came of them.
+
+        Args:
+            inputs: (n, d) vectors, or (n, V, H, W) fields on the sphere, or images.
+            outcome: (n,) the number that came of each row.
+            lead: (n,) the time that was left until then, in any unit.
+            weights: (n,) >= 0, of members; None: all count alike.
+            groups: (n,) the first member that each row descends from: a quarter of them is held out at a time, each
+                with all its rows. None: no row depends on another.
+            width: of the network.
+            init: a fitted one whose network is gone on from, in a third of the epochs, and which is left as it is;
+                where its shapes or the scale of its inputs are others, the fit begins anew.
+            epochs, batch, lr, seed, and further settings: of the network, see `steersman.models.fitting.fit.fit`.
+        Returns: its card says what was "taken": "network", "ridge", or, of fewer rows or first members than there is to
+            learn from, "mean". Of held-out rows it has their number, `log_likelihood` (nats a row) of ridge and
+            network, and R2 of both at each time left.
+        Raises: BadValue: nothing to learn from, shapes that do not fit, values that are not finite. TrainingDiverged.
+        """
+        rows = Rows.of(np.shape(inputs), outcome, lead, weights, groups, seed)
+        with seeded(seed):
+            model = cls(np.shape(inputs)[1:], rows.hats.shape[1], width)
+        small = model._begin(_finite("inputs", inputs), init)
+        model.times.copy_(torch.from_numpy(rows.times))
+        model.share.zero_()
+        model.smallest.fill_(SMALLEST * rows.deviation or np.finfo(float).tiny)
+        model.card |= {"rows": len(rows.outcome), "held_out": int(rows.held.sum())}
+        if not rows.enough:
+            model._take("mean", np.zeros(model.plane.shape), rows.constant())
+            return model
+        seen = features(small).double().numpy()
+        plane, ridge = regressed(seen, rows)
+        base = rows.sizes(rows.outcome - ridge)
+        if rows.held.sum() and (~rows.held).sum() >= batch:
+            epochs = -(-epochs // 3) if model.card["warm_start"] else epochs
+            model._learn(small, (rows.outcome - ridge) / (rows.hats @ base), rows, epochs, batch, lr, seed, **settings)
+        model._judge(small, plane, ridge, base, rows)
+        return model
+
+    def _begin(self, inputs: np.ndarray, init: Model | None) -> Tensor:
+        """Take mean and scale of the inputs, and the network of `init`. Returns: the inputs relative to them."""
+        shape = tuple(self.mean.shape)
+        mean = sum(part.sum(0) for part in _smaller(inputs, shape)) / len(inputs)
+        squares = sum(((part - mean) ** 2).sum(0) for part in _smaller(inputs, shape)) / len(inputs)
+        over = tuple(range(1, len(shape)))
+        size = np.sqrt(squares.mean(over, keepdims=True))
+        rounding = ROUNDING * (2.0**-23 if inputs.dtype == np.float32 else 2.0**-52)
+        changes = size > rounding * np.abs(mean).max(over, keepdims=True)
+        self.mean.copy_(torch.from_numpy(mean))
+        self.scale.copy_(torch.from_numpy(np.where(changes, size, 1.0)))
+        self.warm_start(of_alike(self, init, "scale"))
+        return self._relative(inputs)
+
+    def _relative(self, inputs: np.ndarray) -> Tensor:
+        """(n, ...) float32: a smaller grid, less the mean, over the scale."""
+        mean, scale = self.mean.cpu(), self.scale.cpu()
+        parts = [((torch.from_numpy(part) - mean) / scale).float() for part in _smaller(inputs, tuple(mean.shape))]
+        return torch.cat([torch.zeros(0, *mean.shape), *parts])
+
+    def _learn(
+        self, small: Tensor, target: np.ndarray, rows: Rows, epochs: int, batch: int, lr: float, seed: int,
+        **settings: Any,
+    ) -> None:  # fmt: skip
+        """Let the network learn what is left of the regression, of rows that are not held out."""
+        numbers = (rows.hats, target, rows.weights)
+        tensors = tuple(each[~rows.held] for each in (small, *(torch.from_numpy(n).float() for n in numbers)))
+        settings = {"schedule": Schedule(decay_epochs=epochs), **settings}
+        self.to(device.best())
+        fit(self, tensors, _loss, epochs=epochs, batch=batch, lr=lr, seed=seed, **settings)
+        self.to("cpu").eval()
+
+    def _judge(self, small: Tensor, plane: np.ndarray, ridge: np.ndarray, base: np.ndarray, rows: Rows) -> None:
+        """Take the network where held-out first members are more likely by it, by more than two standard errors."""
+        added, held = self._added(small, rows.hats), rows.only(rows.held)
+        share = held.shares(added[rows.held], (rows.outcome - ridge)[rows.held] / (held.hats @ base)) * base
+        both = ridge + rows.hats @ share * added
+        found = {"ridge": ridge[rows.held], "network": both[rows.held]}
+        calibrations = {name: held.calibrated(x, base) for name, x in found.items()}
+        density = {name: held.log_likelihood(x, calibrations[name]) for name, x in found.items()}
+        gains = np.bincount(held.groups, held.weights * (density["network"] - density["ridge"]))
+        taken = "network" if gains.sum() > 2 * math.sqrt((gains**2).sum()) else "ridge"
+        if taken == "network":
+            self.share.copy_(torch.from_numpy(share))
+        self.card["log_likelihood"] = {n: held.mean(each) for n, each in density.items()}
+        times = enumerate(rows.times.tolist())
+        self.card["R2"] = {f"{time:g}": {name: held.r2(x, at) for name, x in found.items()} for at, time in times}
+        self._take(taken, plane, calibrations["network"] if taken == "network" else rows.calibrated(ridge, base))
+
+    def _take(self, what: str, plane: np.ndarray, calibration: np.ndarray) -> None:
+        self.card["taken"] = what
+        self.plane.copy_(torch.from_numpy(plane))
+        self.calibration.copy_(torch.from_numpy(calibration))
+        self.eval()
+
+    @torch.no_grad()
+    def _added(self, small: Tensor, hats: np.ndarray) -> np.ndarray:
+        parts = zip(*(torch.split(each, TOGETHER) for each in (small, torch.from_numpy(hats).float())), strict=True)
+        return torch.cat([self(*(each.to(self.device) for each in part)).cpu() for part in parts]).double().numpy()
+
+    def forecast(self, inputs: np.ndarray, lead: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and spread of what will come of rows, (n,) float64 each, as of a normal distribution.
+
+        Args:
+            inputs: (n, ...) as those that were fitted.
+            lead: (n,) or one for all: the time left. Beyond those that were fitted the nearest one counts.
+        Raises: BadValue: rows of another shape, or values that are not finite.
+        """
+        shape = tuple(self.config["shape"])
+        if np.shape(inputs)[1:] != shape:
+            raise BadValue("shape", np.shape(inputs), f"the model was built for rows of {shape}")
+        times = _finite("lead", np.broadcast_to(lead, len(inputs)))
+        small = self._relative(_finite("inputs", inputs))
+        hats = hats_of(times, self.times.cpu().numpy())
+        plane, share, calibration = (each.cpu().numpy() for each in (self.plane, self.share, self.calibration))
+        said = ((features(small).double().numpy() @ plane.T) * hats).sum(1)
+        if share.any():
+            said = said + hats @ share * self._added(small, hats)
+        mean, spread = calibrated(said, hats @ calibration)
+        return mean, np.maximum(spread, float(self.smallest))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What came of n rows.
+
+    Args:
+        outcome, weights: (n,) float64.
+        times, hats: (L,) times left that have a regression, and (n, L) how near each row is to each, see `hats_of`.
+        groups, folds: (n,) int, the first member of each, and the part in which it is held out.
+    """
+
+    outcome: np.ndarray
+    weights: np.ndarray
+    times: np.ndarray
+    hats: np.ndarray
+    groups: np.ndarray
+    folds: np.ndarray
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], outcome: Any, lead: Any, weights: Any, groups: Any, seed: int) -> Rows:
+        """Raises: BadValue: there are none, they do not fit, or are not finite."""
+        count = shape[0] if shape else 0
+        weights = np.ones(count) if weights is None else weights
+        groups = np.arange(count) if groups is None else np.asarray(groups)
+        for name, values in (("outcome", outcome), ("lead", lead), ("weights", weights), ("groups", groups)):
+            if np.shape(values) != (count,) or not count:
+                raise BadValue("shape", shape, f"{name}, {np.shape(values)}, is to be one for each of 1 or more rows")
+        y, lead, weights = (_finite(n, v) for n, v in (("outcome", outcome), ("lead", lead), ("weights", weights)))
+        if weights.min() < 0 or not weights.sum():
+            raise BadValue("weights", float(weights.min()), "give 0 or more, and not 0 to all")
+        times = times_of(lead)
+        number = np.unique(groups, return_inverse=True)[1]
+        return cls(y, weights / weights.mean(), times, hats_of(lead, times), number, folds_of(number, seed))
+
+    @property
+    def held(self) -> np.ndarray:
+        """(n,) bool: the first part."""
+        return np.asarray(self.folds == 0)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is something to learn, and something to judge it by."""
+        several = len(np.unique(self.groups)) >= FOLDS
+        return several and self.effective(self.weights) >= FEWEST and self.deviation > 0
+
+    @property
+    def deviation(self) -> float:
+        centre = self.outcome - self.outcome[0]  # of equal numbers exactly 0
+        mean = np.average(centre, weights=self.weights)
+        return math.sqrt(np.average((centre - mean) ** 2, weights=self.weights))
+
+    def mean(self, values: np.ndarray) -> float:
+        return round(float(np.average(values, weights=self.weights)), 4)
+
+    def only(self, chosen: np.ndarray) -> Rows:
+        fields = ("outcome", "weights", "hats", "groups", "folds")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in fields})
+
+    def near(self, at: int) -> np.ndarray:
+        """(n,) weights of rows at a time left, whose sum is the number of rows that would say as much if all counted
+        alike."""
+        weights = self.weights * self.hats[:, at]
+        return np.asarray(weights * (self.effective(weights) / (weights.sum() or 1.0)))
+
+    @staticmethod
+    def effective(weights: np.ndarray) -> float:
+        return float(weights.sum() ** 2 / ((weights**2).sum() or 1.0))
+
+    def each(self) -> Iterator[np.ndarray]:
+        return (self.near(at) for at in range(len(self.times)))
+
+    def constant(self) -> np.ndarray:
+        mean = np.average(self.outcome, weights=self.weights)
+        size = math.log(self.deviation or np.finfo(float).tiny)
+        return np.tile([mean, 0.0, 0.0, 1.0, size, 0.0, 0.0], (len(self.times), 1))
+
+    def sizes(self, errors: np.ndarray) -> np.ndarray:
+        """(L,) root mean squares of errors (n,)."""
+        squares = [(near @ errors**2) / (near.sum() or 1.0) for near in self.each()]
+        return np.asarray(np.maximum(np.sqrt(squares), SMALLEST * self.deviation))
+
+    def shares(self, added: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """(L,) 0 to 1: how much of what a network adds is worth adding to what is left, (n,) both."""
+        found = []
+        for near in self.each():
+            worth = near @ added**2 * (1 + PRIOR / max(near.sum(), 1.0))
+            found.append(near @ (added * left) / worth if worth else 0.0)
+        return np.asarray(np.clip(self.smoothed(np.array(found)), 0.0, 1.0))
+
+    def smoothed(self, values: np.ndarray) -> np.ndarray:
+        """Numbers (L, ...) of times left, where there are few rows with those of the neighbours."""
+        rows = np.array([near.sum() for near in self.each()])
+        nearness = np.abs(np.subtract.outer(np.arange(len(rows)), np.arange(len(rows)))) == 1
+        shares = np.eye(len(rows)) + nearness * (PRIOR / (PRIOR + rows))[:, None]
+        shares = shares * np.maximum(rows, 1e-9)
+        return np.asarray(np.tensordot(shares / shares.sum(1, keepdims=True), values, 1))
+
+    def calibrated(self, said: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """(L, 7), see `calibrated`, from what was said of rows that it was not learned from."""
+        found, places = [], []
+        for near, size in zip(self.each(), base, strict=True):
+            total = near.sum() or 1.0
+            centre = near @ said / total
+            deviation = math.sqrt(near @ (said - centre) ** 2 / total) or 1.0
+            u = np.clip((said - centre) / deviation, -FARTHEST, FARTHEST)
+            wrong = (self.outcome - said) / size
+            line = np.stack([np.ones_like(u), (said - centre) / deviation], 1)
+            moved = np.linalg.solve((line.T * near) @ line + np.diag([1e-9, PRIOR]), line.T @ (near * wrong))
+            found.append([*moved, *_log_spread(wrong - line @ moved, u, near)])
+            places.append((centre, deviation))
+        shift, slope_of_mean, size, slope, bend = self.smoothed(np.array(found)).T
+        centre, deviation = np.array(places).T
+        gain = np.maximum(1 + slope_of_mean * base / deviation, 0.0)
+        moved = centre + shift * base - gain * centre
+        return np.stack([moved, gain, centre, deviation, np.log(base) + size, slope, bend], 1)
+
+    def log_likelihood(self, said: np.ndarray, calibration: np.ndarray) -> np.ndarray:
+        mean, spread = calibrated(said, self.hats @ calibration)
+        squares = ((self.outcome - mean) / spread) ** 2
+        return np.asarray(-np.log(spread) - 0.5 * squares - 0.5 * math.log(2 * math.pi))
+
+    def r2(self, said: np.ndarray, at: int) -> float:
+        near = self.near(at)
+        mean = near @ self.outcome / (near.sum() or 1.0)
+        return round(
+            1 - float(near @ (self.outcome - said) ** 2) / (float(near @ (self.outcome - mean) ** 2) or 1.0), 4
+        )
+
+
+def regressed(seen: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Ridge regression for each time left, with the penalty under which first members that it has not seen fare best.
+
+    Args:
+        seen: (n, K) float64, the last of which is 1.
+    Returns: (L, K), and what it says of each row (n,) when its first member is held out.
+    """
+    planes, unseen, errors = [], [], []
+    for at in range(len(rows.times)):
+        mine = np.flatnonzero(rows.hats[:, at])
+        x, y, weight, fold = seen[mine], rows.outcome[mine], rows.near(at)[mine], rows.folds[mine]
+        middle = weight @ y / (weight.sum() or 1.0)
+        parts = [(x[fold == f].T * weight[fold == f], x[fold == f], y[fold == f] - middle) for f in range(FOLDS)]
+        squares = [(wx @ each, wx @ left) for wx, each, left in parts]
+        square, product = (sum(each) for each in zip(*squares, strict=True))
+        said = np.empty((len(mine), len(PENALTIES)))
+        for f, (own_square, own_product) in enumerate(squares):
+            said[fold == f] = parts[f][1] @ _solved(square - own_square, product - own_product) + middle
+        planes.append((_solved(square, product), middle))
+        unseen.append((mine, said))
+        errors.append(weight @ (said - y[:, None]) ** 2 / (weight @ (y - middle) ** 2 or 1.0))
+    best = rows.smoothed(np.array(errors)).argmin(1)
+    ridge = np.zeros(len(seen))
+    for at, (mine, said) in enumerate(unseen):
+        ridge[mine] += rows.hats[mine, at] * said[:, best[at]]
+    found = np.stack([solved[:, best[at]] for at, (solved, _) in enumerate(planes)])
+    found[:, -1] += [middle for _, middle in planes]
+    return found, ridge
+
+
+def _solved(square: np.ndarray, product: np.ndarray) -> np.ndarray:
+    """(K, penalties): the last coefficient, that of 1, is hardly punished."""
+    size = np.trace(square[:-1, :-1]) / max(len(square) - 1, 1) or 1.0
+    shrunk = np.append(np.ones(len(square) - 1), 1e-6)
+    matrices = torch.from_numpy(square + np.stack([np.diag(each * size * shrunk) for each in PENALTIES]))
+    right = torch.from_numpy(product)[:, None].expand(len(PENALTIES), -1, 1)
+    return torch.cholesky_solve(right, torch.linalg.cholesky(matrices))[..., 0].T.numpy()
+
+
+def _log_spread(wrong: np.ndarray, u: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """(3,) of the spread exp(size + slope u + bend u^2) that makes errors (n,) likeliest, by Fisher's scoring.
+
+    As far as rows are many it is that of errors above 0, which may lie farther: rare events are there.
+    """
+    terms, total = np.stack([np.ones_like(u), u, u**2], 1), near.sum() or 1.0
+    found = np.array([0.5 * math.log(max(near @ wrong**2 / total, 1e-12)), 0.0, 0.0])
+    prior = np.diag([1e-9, PRIOR, PRIOR])
+    for _ in range(12):
+        ratio = wrong**2 * np.exp(-2 * np.clip(terms @ found, -15, 15))
+        step = terms.T @ (near * (ratio - 1)) - prior @ found
+        found = found + np.clip(np.linalg.solve(2 * (terms.T * near) @ terms + prior, step), -1, 1)
+    above = near * (wrong > 0)
+    squares = above @ (wrong**2 * np.exp(-2 * np.clip(terms @ found, -15, 15)))
+    found[0] += 0.5 * math.log(max(squares, 1e-12) / (above.sum() or 1.0)) * total / (total + PRIOR)
+    return found
+
+
+def calibrated(said: np.ndarray, calibration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and spread, (n,) each, of what was said of rows and the calibration of each, (n, 7).
+
+    The mean is `shift` + `gain` x, the spread exp(`size` + `slope` u + `bend` u^2), where u is how many `deviation`s x
+    lies above the `centre`: tails of a flow are lighter than those of a normal distribution.
+    """
+    shift, gain, centre, deviation, size, slope, bend = calibration.T
+    u = np.clip((said - centre) / deviation, -FARTHEST, FARTHEST)
+    return shift + gain * said, np.exp(size + slope * u + bend * u**2)
+
+
+def features(small: Tensor) -> Tensor:
+    """(n, K) what the regression sees of relative inputs (n, ...): a vector, or the long waves of fields; and 1."""
+    if small.ndim == 4:
+        belts = functional.adaptive_avg_pool2d(small, (min(small.shape[2], BELTS), small.shape[3]))
+        waves = torch.fft.rfft(belts, dim=3, norm="forward")[..., : WAVES + 1]
+        small = torch.cat((waves.real, waves.imag[..., 1:]), 3)
+    return torch.cat((small.flatten(1), small.new_ones(len(small), 1)), 1)
+
+
+def hats_of(lead: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """(n, L) how near times left (n,) are to those of the regressions (L,), which ascend; the two nearest sum to 1."""
+    place = np.interp(lead, times, np.arange(len(times)))
+    return np.asarray(np.maximum(0.0, 1 - np.abs(place[:, None] - np.arange(len(times)))))
+
+
+def times_of(lead: np.ndarray) -> np.ndarray:
+    """(L,) ascending: all times left, if they are few and of many rows each, else some with as many rows between."""
+    times, counts = np.unique(lead, return_counts=True)
+    if len(times) <= MOST and counts.min() >= FEWEST:
+        return times
+    some = np.linspace(0, 1, int(np.clip(len(lead) // FEWEST, 1, MOST)))
+    return np.asarray(np.unique(np.quantile(lead, some, method="nearest")))
+
+
+def folds_of(groups: np.ndarray, seed: int) -> np.ndarray:
+    """(n,) int, 0 to FOLDS - 1: the part of each row, the same for rows of one group (n,) int."""
+    sizes = np.bincount(groups)
+    part, filled = np.zeros(len(sizes), int), np.zeros(FOLDS, int)
+    for group in np.random.default_rng(seed % 2**63).permutation(len(sizes)).tolist():
+        part[group] = filled.argmin()
+        filled[part[group]] += sizes[group]
+    return np.asarray(part[groups])
+
+
+def _loss(model: Outlook, small: Tensor, hats: Tensor, target: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    return {"loss": (weight * (model(small, hats) - target) ** 2).mean()}
+
+
+def _rings(variables: int, rows: int, columns: int, width: int) -> nn.Sequential:
+    """Latitudes are channels, convolutions go around in longitude, and few channels are read out where they are."""
+
+    def ring(inputs: int) -> nn.Conv1d:
+        return nn.Conv1d(inputs, width, 2 * around + 1, padding=around, padding_mode="circular")
+
+    around, halved = min(2, (columns - 1) // 2), -(-columns // 2)
+    return nn.Sequential(
+        nn.Flatten(1, 2), ring(variables * rows), nn.AdaptiveAvgPool1d(halved), nn.GELU(), ring(width), nn.GELU(),
+        nn.Conv1d(width, READ, 1), nn.Flatten(1), nn.Dropout(DROPPED), nn.Linear(READ * halved, width),
+    )  # fmt: skip
+
+
+def _smaller(inputs: np.ndarray, shape: Sequence[int]) -> Iterator[np.ndarray]:
+    """Float64 (some rows, *shape): fields averaged to a smaller grid."""
+    for first in range(0, len(inputs), TOGETHER):
+        part = np.asarray(inputs[first : first + TOGETHER], float)
+        if part.shape[1:] != tuple(shape):
+            part = functional.adaptive_avg_pool2d(torch.from_numpy(part), (shape[1], shape[2])).numpy()
+        yield part
+
+
+def _finite(name: str, values: Any) -> np.ndarray:
+    """Raises: BadValue: complex numbers, or not finite."""
+    numbers = np.asarray(real(np.asarray(values)))
+    if numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
+        raise BadValue("shape", numbers.shape, f"{name} are to be finite numbers")
+    return numbers if name == "inputs" else numbers.astype(float)
