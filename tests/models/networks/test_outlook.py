@@ -170,7 +170,8 @@ def test_waves_that_travel_around_the_sphere_are_forecast_days_before() -> None:
     strength = np.abs(np.tile(paths[-1][:, 1, 4, 3:6].mean(1), days))
     model = Outlook.fit(fields, strength, lead=lead, groups=whose)
     assert model.card["taken"] == "network"
-    assert model.card["R2"]["1"]["network"] > 0.4 > 0.1 > model.card["R2"]["1"]["ridge"]
+    for left, least in (("1", 0.6), ("2", 0.4)):  # 0.43 and 0.15 for a network that does not know the time left
+        assert model.card["R2"][left]["network"] > least > 0.1 > model.card["R2"][left]["ridge"]
 
 
 def test_what_cannot_be_learned_is_refused() -> None:
