@@ -125,7 +125,7 @@ def run(
         SimulationUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been
             given.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "days": days, "case": case, "truncation": truncation, "report_hours": report_hours, "step_s": step_s,
         "diffusion_hours": diffusion_hours, "perturbation_m": perturbation_m, "tracer": tracer, "rows": rows,
         "dtype": dtype, "device": device,
@@ -209,9 +209,9 @@ def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, *
     Returns: (states, order, degree - order, 3, 2) float32, members side by side, a frame's `state` each.
     Raises: SimulationUnstable: a member is.
     """
-    settings = {"case": "stirred", "report_hours": 24.0} | settings
+    given: dict[str, Any] = {"case": "stirred", "report_hours": 24.0} | settings
     found, seeds = [], [int(each) for each in np.random.SeedSequence(seed).generate_state(members, np.uint64)]
-    whole = run_members([Start()] * members, seeds=seeds, days=FORGOTTEN_DAYS + days, **settings)
+    whole = run_members([Start()] * members, seeds=seeds, days=FORGOTTEN_DAYS + days, **given)
     for day, frames in enumerate(whole, 1):
         for frame in frames:
             if isinstance(frame, Exception):

@@ -52,10 +52,11 @@ def run_orders(
 def walker_of(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any) -> Walker:
     (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
-    made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames"), **others}
+    made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames")}
+    made |= {"with_settings": functools.partial(loading.changed, workflow), **others}
     return Walker(
         bag="bag", simulate=simulate, params=Params(), prepared=None, space=space, variables={}, attributes={},
-        errors=folder / "errors", with_settings=functools.partial(loading.changed, workflow), **made,
+        errors=folder / "errors", **made,
     )  # fmt: skip
 
 

@@ -192,7 +192,7 @@ class _Trial:
             while out.frames < FEWEST and segments < (1 if self._out else FEWEST):  # one may be a single frame
                 segments += 1
                 start = self._start()
-                self._simulation.function(self._params, start, out)
+                self._simulation.one(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
             went_on = (
@@ -223,7 +223,7 @@ class _Trial:
         rule.check_energy(bias, pushed)
         plain = Out(SEED, frames=out.frames, after=self._out, variables=self._simulation.variables)
         with contextlib.suppress(Enough):
-            self._simulation.function(self._params, self._start(), plain)
+            self._simulation.one(self._params, self._start(), plain)
         rule.check_pushed(pushed, results.scores(plain.frames, self._scored(plain.stored), 0))
         self._bias = bias
 

@@ -41,6 +41,7 @@ class Bag:
         held_out: draws that are started first, and that no training sees.
         amend: gives another start in place of one that was chosen, by the newest scores.
         lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
+        batch: starts that a slot takes at once.
         clock: seconds, monotonic.
     """
 
@@ -56,12 +57,13 @@ class Bag:
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
         amend: Callable[[Start, Scores, np.random.Generator], Start] | None = None,
         lost_s: float = math.inf,
+        batch: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
         self._seed, self._rounds, self._held_out, self._amend = seed, rounds, held_out, amend
-        self._lost_s, self._clock, self._looked = lost_s, clock, clock()
+        self._lost_s, self._batch, self._clock, self._looked = lost_s, batch, clock, clock()
         self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
@@ -137,7 +139,7 @@ class Bag:
             return
         names = known() if known else self._steering.needs if state.scored else ()
         policy = self._steering.deciding(names)
-        wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
+        wanted = range(slots * self._batch - (len(state.starts) if policy.patient else state.waiting_starts))
         if wanted and not self._rounds and (allowed := room()) < len(wanted):
             wanted = range(int(allowed))
         if not wanted:
@@ -149,7 +151,7 @@ class Bag:
             return
         if self._rounds:
             self._decider.forget()
-        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        chosen = [self._choose(scores, state.next_start + i, i % slots) for i in wanted]
         if amend := self._amend:
             rng = functools.partial(decision_rng, self._seed)
             chosen = [(amend(start, newest(), rng(start.start)), choice) for start, choice in chosen]

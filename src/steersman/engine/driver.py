@@ -83,7 +83,7 @@ class Driver:
         self._bag = Bag(
             run.recorder, space, run.workflow.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
             held_out=run.workflow.held_out_draws(run.params), amend=self._learning.amend, lost_s=2 * run.site.lease,
-            clock=clock,
+            batch=run.simulation.batch or 1, clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if run.site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(

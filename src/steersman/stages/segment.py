@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
-from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter
+from steersman.store import FRAME, RESTART_STATES, BadVariable
 from steersman.store.errors import MASKED, shape_mismatch
 from steersman.store.states import copied
 
@@ -27,6 +27,16 @@ PATIENCE_S = 60.0  # a segment that goes on for so long after it was asked to st
 
 class Enough(BaseException):
     """Ends a segment that goes on though it was to stop; no `except Exception` of its author keeps it back."""
+
+
+class Rows(Protocol):
+    """What a segment asks of the group that it appends to."""
+
+    rows: dict[str, int]
+
+    def names(self, dimension: str) -> set[str]: ...
+    def check(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> None: ...
+    def extend(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> Any: ...
 
 
 class Segment:
@@ -52,7 +62,7 @@ class Segment:
         name: str,
         number: int,
         seed: int,
-        writer: GroupWriter,
+        writer: Rows,
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
         trouble: Callable[[], Exception | None] = lambda: None,
@@ -144,6 +154,10 @@ class Segment:
             self.was_stopped, self.cut = True, self._block_ends
             self.restart = {}  # of an earlier frame, perhaps
             raise Enough
+
+    def fail(self, error: Exception) -> None:
+        """End this segment as failed. In a batch (`@wf.simulate(batch=...)`) the others go on."""
+        raise error
 
     def state(self, **variables: Any) -> None:
         """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.

@@ -150,6 +150,7 @@ class Workflow:
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = HANG_S,
         exact: bool | None = None,
+        batch: int = 0,
     ) -> Callable[[F], F]: ...
     def simulate(
         self,
@@ -161,6 +162,7 @@ class Workflow:
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = HANG_S,
         exact: bool | None = None,
+        batch: int = 0,
     ) -> Any:
         """Decorate `function(params, start, out)`: one segment.
 
@@ -171,9 +173,12 @@ class Workflow:
             hang_s: a segment without a new frame for so long is asked to stop, then its process is ended.
             exact: it needs `start.state`, so it begins at the prepared start, or where a segment gave its state to
                 `out.state`, and at no other frame. None: it is seen whether it looks at `start.frame` instead.
+            batch: it is called with lists, `function(params, starts, outs)`, of as many segments as wait, at most so
+                many: a cheap solver takes less for each. Their frames are published when all have ended; one that
+                fails by `outs[i].fail(error)` ends no other. 0: it is called for each.
         Raises: ValueError: one of the numbers makes no sense.
         """
-        check("@wf.simulate", Count, gpus=gpus, retries=retries)
+        check("@wf.simulate", Count, gpus=gpus, retries=retries, batch=batch)
         check("@wf.simulate", Seconds, hang_s=hang_s)
         check("@wf.simulate", bool, exact=False if exact is None else exact)
 
@@ -183,7 +188,7 @@ class Workflow:
             for name, meaning in ({} if variables is None else described).items():
                 if not isinstance(meaning, Variable):
                     raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
-            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
+            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact, batch)
             return function
 
         return decorate(function) if function else decorate

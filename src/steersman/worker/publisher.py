@@ -45,7 +45,7 @@ class Outbox:
 
 
 @dataclass
-class _Held:
+class Held:
     """A start under lease; `after` segments must be published before it may be acknowledged, None while it runs."""
 
     taken: Tuple
@@ -74,7 +74,7 @@ class Publisher:
     ) -> None:
         self._writer, self._space, self._outbox, self._walker = writer, space, outbox, walker
         self._came, self._lease_s, self._watchdog = came, lease_s, watchdog
-        self._held: list[_Held] = []
+        self._held: list[Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._over = False
@@ -96,15 +96,15 @@ class Publisher:
         self._writer.close()
         self._settle()
 
-    def hold(self, taken: Tuple) -> _Held:
+    def hold(self, taken: Tuple) -> Held:
         """Keep the lease of a start whose segment begins."""
-        held = _Held(taken)
+        held = Held(taken)
         with self._lock:
             self._held.append(held)
         self._began_at = time.monotonic()
         return held
 
-    def release_when_published(self, held: _Held) -> None:
+    def release_when_published(self, held: Held) -> None:
         """Acknowledge this start once the rows appended so far are published.
 
         Raises: OSError: the rows could not be written (the disk is full, say); or whatever else kept them from it.

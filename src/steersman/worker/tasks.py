@@ -180,6 +180,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         number=number,
         bag=bag,
         simulate=workflow.simulation.function,
+        batch=workflow.simulation.batch,
         params=params,
         prepared=_prepared(run, prepared_sha256),
         frames=directory.frames,

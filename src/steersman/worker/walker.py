@@ -20,6 +20,7 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
+from steersman.stages.members import Member, Waiting
 from steersman.stages.modules import explained
 from steersman.stages.segment import Enough, Segment, Shapes
 from steersman.stages.start import LOOKED, NoFrame, Start, StoredFrame
@@ -29,6 +30,7 @@ from steersman.store import (
     RESTART_STATES,
     SEGMENT,
     SEGMENT_FIELDS,
+    BadVariable,
     Frames,
     GroupWriter,
     ScratchWriter,
@@ -43,7 +45,7 @@ from steersman.system.files import shorten
 from steersman.system.processes import children_end
 from steersman.system.random_numbers import drawing
 from steersman.worker.orders import DONE, HANGS, LEAVE, LIKE, refuse, stop_name
-from steersman.worker.publisher import Outbox, Publisher
+from steersman.worker.publisher import Held, Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
 DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home; or the engine asked it to:
@@ -62,7 +64,33 @@ OWN = {  # what the engine stores of each frame, and of each ended segment
     RESTART_STATES: states.MEANING,
 }
 
-Simulate = Callable[[Any, Start, Segment], None]
+Simulate = Callable[..., None]
+
+
+@dataclass
+class _Run:
+    """A segment from its start to its end.
+
+    Attributes:
+        error: why it failed.
+    """
+
+    held: Held
+    order: Order
+    out: Segment
+    group: GroupWriter | Waiting
+    error: BaseException | None = None
+
+    def write(self) -> None:
+        """Write the rows of a member of a batch, if it did not fail."""
+        assert isinstance(self.out, Member)
+        assert isinstance(self.group, Waiting)
+        self.error = self.error or self.out.error
+        try:
+            self.group.pour()
+        except BadVariable as error:
+            self.error = self.error or error
+            self.out.frames = 0
 
 
 @dataclass
@@ -87,6 +115,7 @@ class Walker:
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
         learned: gives what `Start` has of what was learned, by the record of its start.
+        batch: `simulate` takes lists, of so many starts at most; 0: one.
     """
 
     number: int
@@ -108,6 +137,7 @@ class Walker:
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
     learned: Callable[[Order], dict[str, Any]] = lambda order: {}
+    batch: int = 0
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
@@ -115,6 +145,7 @@ class Walker:
     _agrees: bool = False  # they were like them
     _out: Segment | None = None  # the segment that runs, or ran last
     _causes: list[str] = field(default_factory=list)  # failed segments whose files are there
+    _dismissed: bool = False
 
     def run(self) -> str:
         """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
@@ -130,7 +161,7 @@ class Walker:
             idle_since = time.monotonic()
             while not isinstance(taken := self._next_start(), str):
                 waited_s = time.monotonic() - idle_since
-                failed = self._run_segment(*taken, waited_s)
+                failed = self._run_segments([taken, *self._more(taken[1])], waited_s)
                 idle_since = time.monotonic()
                 self._failures = self._failures + 1 if failed else 0
                 if failed and (why := self._is_to_leave()):
@@ -170,30 +201,56 @@ class Walker:
 
     def _next_start(self) -> tuple[Tuple, Order] | str:
         """Take a start; or say why there is no next one."""
-        template = (self.bag, int, dict)
         while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
             if self._publisher.trouble:
                 raise self._publisher.trouble
             try:
-                taken = self.space.take_nowait(*template, lease_s=self.lease_s)
-                if taken is None:
+                order = None
+                taken = None if self._dismissed else self._taken()
+                if taken is None and not self._dismissed:
                     self._outbox.send()
                     self._publisher.hurry()  # nothing to do but wait: let others see what there is
                     wait_s = min(5.0, max(0.0, self._until - time.time()))
-                    taken = self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
-                order = self._read(taken)
-                if order is not None and not self._is_done(taken):
+                    taken = self._taken(wait_s)
+                if taken is not None and (order := self._wanted(taken)) is not None:
                     return taken, order
-                self.space.ack(taken)
-                if taken.deliveries > 1:
-                    self.space.take_nowait(DONE, taken[1])  # nobody gets the start again
-                if taken[2].get("end") is True:
+                if self._dismissed:
                     return DISMISSED
             except BusTimeout:
                 continue
             except BusError:  # the server may be away for a moment: the engine brings it back
                 time.sleep(AWAY_S)
         return BLOCK_ENDS
+
+    def _more(self, first: Order) -> list[tuple[Tuple, Order]]:
+        """The other starts of a batch: those that wait, as long as they run with the same parameters."""
+        found = list[tuple[Tuple, Order]]()
+        with contextlib.suppress(BusError):
+            while len(found) + 1 < self.batch and not self._dismissed and (taken := self._taken()) is not None:
+                order = self._wanted(taken)
+                if order is not None and order.set != first.set:
+                    self.space.release(taken, "")
+                    break
+                found += [(taken, order)] if order is not None else []
+        return found
+
+    def _taken(self, wait_s: float | None = None) -> Tuple | None:
+        """A tuple of the bag, now or within a time. Raises: BusTimeout. BusError."""
+        template = (self.bag, int, dict)
+        if wait_s is None:
+            return self.space.take_nowait(*template, lease_s=self.lease_s)
+        return self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
+
+    def _wanted(self, taken: Tuple) -> Order | None:
+        """What is to be run; None of what is no start, was settled meanwhile, or sends the walker home: it is gone."""
+        order = self._read(taken)
+        if order is not None and not self._is_done(taken):
+            return order
+        self.space.ack(taken)
+        if taken.deliveries > 1:
+            self.space.take_nowait(DONE, taken[1])  # nobody gets the start again
+        self._dismissed = taken[2].get("end") is True
+        return None
 
     def _read(self, taken: Tuple) -> Order | None:
         """What is to be run; None for a word to go home, or for what is no start, which goes to the dead letters."""
@@ -222,60 +279,101 @@ class Walker:
             return str(word[2])
         return ""
 
-    def _run_segment(self, taken: Tuple, order: Order, waited_s: float) -> bool:
-        """Run one segment; returns whether it failed.
+    def _run_segments(self, taken: list[tuple[Tuple, Order]], waited_s: float) -> bool:
+        """Run one segment, or a batch of them at once; returns whether all failed.
 
-        Raises: OSError: its frames cannot be written, which is no fault of its start.
+        Raises: OSError: frames cannot be written, which is no fault of a start.
         """
-        held = self._publisher.hold(taken)
-        start_id = order.start
-        number, self._segments = self._segments, self._segments + 1
-        name = f"{self.name}.{number}"
-        out = Segment(
-            name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until,
-            lambda: self._publisher.trouble, self._like,
-        )  # fmt: skip
-        self._out = out
-        self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
-        self._outbox.add(
-            Began(walker=self.number, segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
-        )
+        runs = [self._prepare(*each) for each in taken]
+        self._begin(runs[0], waited_s)
         self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
         for printed in filter(None, (self.stdout, self.stderr)):
             shorten(printed, MOST_PRINTED)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
-        cause, read_s, began, self._compared = "", 0.0, time.monotonic(), False
+        began, self._compared = time.monotonic(), False
+        read_s = self._simulate(runs)
+        ran_s = max(0.0, time.monotonic() - began - read_s)
+        for run in runs:
+            if run is not runs[0]:
+                self._begin(run, 0.0)
+            if isinstance(run.out, Member):
+                run.write()
+            self._end(run, stderr_from, waited_s if run is runs[0] else 0.0, read_s / len(runs), ran_s / len(runs))
+        return all(run.error for run in runs)
+
+    def _prepare(self, taken: Tuple, order: Order) -> _Run:
+        held, number, self._segments = self._publisher.hold(taken), self._segments, self._segments + 1
+        name, group = f"{self.name}.{number}", Waiting(self._writer) if self.batch else self._writer
+        out = (Member if self.batch else Segment)(
+            name, number, order.seed, group, lambda: self._stop_asked(name), self._until,
+            lambda: self._publisher.trouble, self._like,
+        )  # fmt: skip
+        return _Run(held, order, out, group)
+
+    def _begin(self, run: _Run, waited_s: float) -> None:
+        """Say that a segment begins."""
+        self._out, out, start = run.out, run.out, run.order.start
+        out.first_row = self._writer.rows.get(FRAME, 0)
+        self._writer.attributes["running"] = [out.number, start, out.first_row]  # published with its first frames
+        self._outbox.add(
+            Began(walker=self.number, segment=out.number, start=start, first_row=out.first_row, waited_s=waited_s)
+        )
+
+    def _simulate(self, runs: list[_Run]) -> float:
+        """Call the workflow's function for all; returns how long it took to read their starts."""
+        first, began, read_s = runs[0], time.monotonic(), 0.0
         try:
             with children_end():
-                start = self._read_start(order)
+                ready = [(run, start) for run in runs if (start := self._start_of(run)) is not None]
                 read_s = time.monotonic() - began
-                with drawing(order.seed):
-                    random = random_numbers.states() if number == 0 else b""
-                    self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
-                    if number == 0:
-                        drew = out.seed_read or random_numbers.states() != random
+                if not ready:
+                    return read_s
+                with drawing(first.order.seed):
+                    random = random_numbers.states() if first.out.number == 0 else b""
+                    params = self.with_settings(self.params, dict(first.order.set))
+                    starts, outs = [start for _, start in ready], [run.out for run, _ in ready]
+                    self.simulate(params, *((starts, outs) if self.batch else (starts[0], outs[0])))
+                    if first.out.number == 0:
+                        drew = first.out.seed_read or random_numbers.states() != random
                         self._writer.attributes["drew"] = int(drew)  # NetCDF has no booleans
         except Enough:  # its frames count, and how it went on from there is not known
             pass
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
-            cause = _readable(self._cause(error)[:MOST_CAUSE])
-            self._keep_cause(name, order, stderr_from, traceback.format_exc())
-        if not cause and out.was_stopped and (cause := self._hung(out)):
-            self._keep_cause(name, order, stderr_from, cause)
+            for run in runs:
+                run.error = run.error or error
+        return read_s
+
+    def _start_of(self, run: _Run) -> Start | None:
+        """None where it cannot be read: that segment has failed."""
+        try:
+            return self._read_start(run.order)
+        except Exception as error:
+            if self._publisher.trouble:
+                raise
+            run.error = error
+            return None
+
+    def _end(self, run: _Run, stderr_from: int, waited_s: float, read_s: float, ran_s: float) -> None:
+        out, order, cause = run.out, run.order, ""
+        if run.error is not None:
+            cause = _readable(self._cause(run.error)[:MOST_CAUSE])
+            self._keep_cause(out.name, order, stderr_from, "".join(traceback.format_exception(run.error)))
+        elif out.was_stopped and (cause := self._hung(out)):
+            self._keep_cause(out.name, order, stderr_from, cause)
+            run.error = TimeoutError(cause)
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
         self._agrees |= self._compared and out.frames > 0
         cut = ("exact" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
-            walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
+            walker=self.number, segment=out.number, start=order.start, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut, state=bool(out.restart),
+            ran_s=ran_s, cut=cut, state=bool(out.restart),
         ))  # fmt: skip
         self._close_segment(out, order, how)
-        self._publisher.release_when_published(held)
-        return bool(cause)
+        self._publisher.release_when_published(run.held)
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}

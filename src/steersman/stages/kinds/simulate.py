@@ -24,6 +24,13 @@ class Simulate(Stage):
     variables: Mapping[str, Variable] = field(default_factory=dict)
     hang_s: float = HANG_S
     exact: bool | None = None
+    batch: int = 0
+
+    @property
+    def one(self) -> Callable[..., None]:
+        """The function as of one segment, whether or not it takes several."""
+        together = self.function
+        return (lambda params, start, out: together(params, [start], [out])) if self.batch else together
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.simulate, self.function)
