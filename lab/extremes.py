@@ -1,0 +1,270 @@
+"""How often does it storm behind a mountain? Members of a stirred flow, split by what a network says will come of them.
+
+    python -m lab.extremes reference --days 31250 --keep FOLDER
+    python -m lab.extremes replicas --keep FOLDER --score network --p 1e-3 --seeds 0 20 >> network.jsonl
+    python -m lab.extremes table *.jsonl --figure docs/figures/extremes.png
+
+The flow is `stirred_mountains` at T15: four equal mountains in each hemisphere, so eight boxes behind them are alike.
+The outcome of a window of ten days is the wind across the jet, v^2 (m2/s2), mean of a box of 30 to 60 degrees and 45
+degrees behind a mountain, and of days 8, 9 and 10. The reference is one long run. A replica spends some 10,000
+member-days: three windows of plain sampling, from which a forecast is learned, then windows of members that are split
+by it; it is learned anew once. All begin at states of the reference. Plain sampling needs no trial: of n windows its
+relative error is sqrt((1 - p) / (n p)).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from steersman.apps import shallow_water as sw
+from steersman.apps.shallow_water.solver import latitudes
+from steersman.models import Outlook
+from steersman.stages.start import Start
+from steersman.steering.splitting import interval, split, worths
+from steersman.steering.weighted_ensemble import resample
+
+FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0}
+SPIN_UP, EVERY, TOGETHER = 60, 250, 32  # days; days between two states that are kept; members of the reference
+DAYS, COUNTED, MEMBERS = 10, 3, 64  # of a window; its last days, whose mean is the outcome
+PLAIN, STEERED, AGAIN = 3, 12, 6  # windows without a forecast, and with one; it is learned anew after so many
+DEFENSIVE = 0.1
+BINS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995)  # quantiles of the day's value between them
+NORTH = 12  # rows of the northern hemisphere
+LATITUDES = latitudes(2 * NORTH)[:NORTH]
+ROWS = (LATITUDES > 30) & (LATITUDES < 60)
+AREA = np.cos(np.radians(LATITUDES[ROWS]))[:, None]
+ALONE = 10**9  # a batch larger than all rows: the network learns nothing, and the regression is alone
+
+
+def boxes(v: np.ndarray) -> np.ndarray:
+    """(..., 8) mean of v^2 over the boxes of the northern hemisphere, from longitude 0 on; the mountains are at 0, 90,
+    180 and 270 degrees, so every second one is behind one."""
+    mean = (v[..., :NORTH, :][..., ROWS, :] ** 2 * AREA).sum(-2) / AREA.sum()
+    return np.asarray(mean.reshape(*mean.shape[:-1], 8, 6).mean(-1))
+
+
+def reference(days: int, keep: Path) -> None:
+    """Write the values of the eight boxes of each day, and states, of one long run."""
+    keep.mkdir(parents=True, exist_ok=True)
+    seeds = [[20261128, 0, member] for member in range(TOGETHER)]
+    run = sw.run_members([Start()] * TOGETHER, seeds=seeds, days=SPIN_UP + days, **FLOW)  # type: ignore[arg-type]
+    values, states = [], []
+    for day, frames in enumerate(run, 1 - SPIN_UP):
+        if day > 0:
+            v = np.stack([frame.v for frame in frames])  # type: ignore[union-attr]
+            values.append(np.concatenate([boxes(v)[:, ::2], boxes(v[:, ::-1])[:, ::2]], 1).astype(np.float32))
+        if day > 0 and not day % EVERY:
+            states.append(np.stack([frame.state for frame in frames]))  # type: ignore[union-attr]
+    np.savez(keep / "reference.npz", values=np.stack(values), states=np.concatenate(states))
+
+
+def outcomes(values: np.ndarray) -> np.ndarray:
+    """(days, members x boxes) outcome of a window that would end on each day."""
+    flat = values.reshape(len(values), -1)
+    return np.asarray(sum(flat[k : len(flat) - COUNTED + 1 + k] for k in range(COUNTED)) / COUNTED)
+
+
+@dataclass
+class Window:
+    """One window of members, a list entry for each day; members of a day descend from those of the day before.
+
+    Attributes:
+        fields: (members, 3, rows, columns) height, u and v; own: (members, 2) value of the box, and of the day before.
+        known: (members,) what the days so far add to the outcome; of the last day it is the outcome.
+        weights, parents: (members,) of a day, and their places in the day before.
+    """
+
+    fields: list[np.ndarray] = field(default_factory=list)
+    own: list[np.ndarray] = field(default_factory=list)
+    known: list[np.ndarray] = field(default_factory=list)
+    weights: list[np.ndarray] = field(default_factory=list)
+    parents: list[np.ndarray] = field(default_factory=list)
+
+    def ancestors(self, day: int, last: int = DAYS - 1) -> np.ndarray:
+        """Places in a day of those that the members of a later one descend from."""
+        place = np.arange(len(self.known[last]))
+        for later in range(last, day, -1):
+            place = self.parents[later][place]
+        return place
+
+    def left(self, day: int, last: int) -> np.ndarray:
+        """(members of the last day,) what days after one add to the mean of the three that end with the last."""
+        days = range(max(day + 1, last - COUNTED + 1), last + 1)
+        return np.asarray(sum(self.own[each][self.ancestors(each, last), 0] for each in days) / COUNTED)
+
+
+def simulate(starts: np.ndarray, seed: int, choose: Callable[[Window, int], list[tuple[int, float]]]) -> Window:
+    """Simulate a window; after each day but the last, `choose` says which members go on, with which weights."""
+    window, states, rng = Window(), starts, np.random.default_rng(seed)
+    weights, parents = np.full(len(starts), 1 / len(starts)), np.arange(len(starts))
+    for day in range(DAYS):
+        seeds = rng.integers(2**63, size=len(states))
+        begun = [Start(frame={"state": state}) for state in states]
+        (frames,) = sw.run_members(begun, seeds=seeds, days=1, **FLOW)  # type: ignore[arg-type]
+        fields = np.stack([np.stack([f.height, f.u, f.v])[:, :NORTH] for f in frames])  # type: ignore[union-attr]
+        value = boxes(fields[:, 2])[:, 0]
+        before = window.known[-1][parents] if day else np.zeros(len(parents))
+        yesterday = window.own[-1][parents, 0] if day else value
+        window.fields.append(fields)
+        window.own.append(np.stack([value, yesterday], 1))
+        window.known.append(before + value / COUNTED if day >= DAYS - COUNTED else before)
+        window.weights.append(weights)
+        window.parents.append(parents)
+        if day < DAYS - 1:
+            chosen = choose(window, day)
+            parents, weights = np.array([i for i, _ in chosen]), np.array([w for _, w in chosen])
+            states = np.stack([frames[i].state for i in parents])  # type: ignore[union-attr]
+    return window
+
+
+def plain(window: Window, day: int) -> list[tuple[int, float]]:
+    return list(enumerate(window.weights[-1].tolist()))
+
+
+def by_bins(edges: np.ndarray, rng: np.random.Generator) -> Callable[[Window, int], list[tuple[int, float]]]:
+    """Equally many members in each bin of the day's value, as a weighted ensemble has them."""
+
+    def choose(window: Window, day: int) -> list[tuple[int, float]]:
+        bins, weights, chosen = np.digitize(window.own[-1][:, 0], edges), window.weights[-1], []
+        for each in np.unique(bins):
+            mine = np.flatnonzero(bins == each)
+            chosen += [(int(mine[i]), w) for i, w in resample(weights[mine].tolist(), MEMBERS // (len(edges) + 1), rng)]
+        return chosen
+
+    return choose
+
+
+def by_forecast(
+    model: Outlook, see: str, later: np.ndarray, above: float, rng: np.random.Generator
+) -> Callable[[Window, int], list[tuple[int, float]]]:
+    """As `Splitting` chooses. Args: see: attribute of a window; later: (days,) usual spread of the next day."""
+
+    def choose(window: Window, day: int) -> list[tuple[int, float]]:
+        mean, spread = model.forecast(getattr(window, see)[-1], float(DAYS - 1 - day))
+        mean = mean + window.known[-1]
+        worth = worths(mean, spread, np.minimum(later[day], spread), above)
+        return split(window.weights[-1], worth, (mean - above) / spread, MEMBERS, DEFENSIVE, rng)
+
+    return choose
+
+
+def learned(windows: Sequence[Window], score: str, last: Outlook | None) -> tuple[Outlook, np.ndarray]:
+    """A forecast from all windows so far, and the usual spread of the one a day later, for each day.
+
+    The flow is stationary, so a state tells of any later day as of the last. A pair of a state and what came of a
+    member that descends from it counts by the weight that this one has more than its ancestor had: members are split by
+    what is known of them, and what came after that is not to count twice.
+    """
+    see, rows = "own" if score == "own" else "fields", []
+    for number, window in enumerate(windows):
+        for last in range(COUNTED - 1, DAYS):
+            for day in range(last):
+                place, left = window.ancestors(day, last), window.left(day, last)
+                counted = window.weights[last] / window.weights[day][place]
+                first = number * MEMBERS + window.ancestors(0, last)
+                inputs = getattr(window, see)[day][place]
+                rows.append((inputs, left, np.full(len(left), float(last - day)), counted, first))
+    inputs, outcome, lead, weights, groups = (np.concatenate(each) for each in zip(*rows, strict=True))
+    settings = {"batch": ALONE} if score == "linear" else {}
+    model = Outlook.fit(inputs, outcome, lead=lead, weights=weights, groups=groups, init=last, **settings)
+    spread = model.forecast(inputs, lead)[1]
+    usual = [float(np.median(spread[lead == left])) for left in range(1, DAYS)]  # of each time left
+    return model, np.array([*usual[-2::-1], 0.0])
+
+
+def replica(keep: Path, score: str, above: float, seed: int) -> dict[str, object]:
+    """One estimate, and what it cost."""
+    archive = np.load(keep / "reference.npz")["states"]
+    rng, began, trained_s = np.random.default_rng([seed, 1]), time.process_time(), 0.0
+    windows, model, estimates, roots, days = list[Window](), None, [], [], 0
+    for number in range(PLAIN + STEERED):
+        choose = plain
+        if number >= PLAIN and score == "bins" and number == PLAIN:
+            edges = np.quantile(np.concatenate([own[:, 0] for w in windows for own in w.own]), BINS)
+        if number >= PLAIN and score not in ("bins", "plain") and (number - PLAIN) % AGAIN == 0:
+            before = time.process_time()
+            model, later = learned(windows, score, model)
+            trained_s += time.process_time() - before
+        if number >= PLAIN and score == "bins":
+            choose = by_bins(edges, rng)
+        elif number >= PLAIN and model is not None:
+            choose = by_forecast(model, "own" if score == "own" else "fields", later, above, rng)
+        places = ((np.arange(MEMBERS) + rng.random()) / MEMBERS * len(archive)).astype(int)
+        windows.append(simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose))
+        days += sum(map(len, windows[-1].known))
+        if number >= PLAIN:
+            beyond = windows[-1].weights[-1] * (windows[-1].known[-1] > above)
+            estimates.append(float(beyond.sum()))
+            roots.append(float(np.bincount(windows[-1].ancestors(0), beyond).max()))
+    low, high = interval(np.array(estimates))
+    cpu_s, total = time.process_time() - began, sum(estimates)
+    return {
+        "score": score, "above": above, "seed": seed, "estimate": float(np.mean(estimates)), "low": low, "high": high,
+        "windows": estimates, "largest_window": max(estimates) / total if total else math.nan,
+        "largest_member": max(roots) / total if total else math.nan, "member_days": days, "cpu_s": cpu_s,
+        "trained_s": trained_s, "taken": model.card["taken"] if model else "",
+    }  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Make the reference, or replicas as JSON lines, or the table of them as one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    long_run, some, table = (verbs.add_parser(name) for name in ("reference", "replicas", "table"))
+    long_run.add_argument("--days", type=int, default=31_250)
+    for each in (long_run, some):
+        each.add_argument("--keep", type=Path, required=True)
+    some.add_argument("--score", choices=("plain", "bins", "own", "linear", "network"), required=True)
+    some.add_argument("--p", type=float, default=1e-3)
+    some.add_argument("--seeds", type=int, nargs=2, default=(0, 20))
+    table.add_argument("lines", type=Path, nargs="+")
+    given = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    if given.verb == "reference":
+        reference(given.days, given.keep)
+    elif given.verb == "replicas":
+        above = float(np.quantile(outcomes(np.load(given.keep / "reference.npz")["values"]), 1 - given.p))
+        for seed in range(*given.seeds):
+            print(json.dumps({"p": given.p} | replica(given.keep, given.score, above, seed)), flush=True)
+    else:
+        lines = [json.loads(line) for file in given.lines for line in file.read_text().splitlines()]
+        json.dump(summary(lines), sys.stdout, indent=1)
+
+
+def summary(lines: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """For each score and p: relative error, bias, coverage, and how many plain member-days the same error takes."""
+    found = []
+    for p, score in sorted({(float(str(each["p"])), str(each["score"])) for each in lines}):
+        mine = [each for each in lines if (each["p"], each["score"]) == (p, score)]
+        value = np.array([each["estimate"] for each in mine], float) / p
+        squares = (value - 1) ** 2
+        rng = np.random.default_rng(1)
+        again = squares[rng.integers(len(squares), size=(4000, len(squares)))].mean(1)
+        days = np.mean([float(str(each["member_days"])) for each in mine])
+        cpu = np.array([[float(str(each[name])) for name in ("cpu_s", "trained_s")] for each in mine]).mean(0)
+        alone = (1 - p) / p * DAYS / days  # squared relative error of plain sampling of as many member-days
+        gains = alone / np.array([squares.mean(), *np.quantile(again, (0.975, 0.025))])
+        few = [not max(float(str(each[n])) for n in ("largest_window", "largest_member")) <= 1 / 3 for each in mine]
+        held = [float(str(each["low"])) <= p <= float(str(each["high"])) for each in mine]
+        found.append({
+            "p": p, "score": score, "replicas": len(mine), "mean": value.mean(),
+            "mean_error": value.std(ddof=1) / math.sqrt(len(value)), "relative_error": math.sqrt(squares.mean()),
+            "gain": gains[0], "gain_low": gains[1], "gain_high": gains[2],
+            "gain_with_training": gains[0] * (cpu[0] - cpu[1]) / cpu[0], "covered": float(np.mean(held)),
+            "too_few": float(np.mean(few)), "member_days": days, "cpu_s": cpu[0], "trained_s": cpu[1],
+        })  # fmt: skip
+    return found
+
+
+if __name__ == "__main__":
+    main()
