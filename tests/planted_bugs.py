@@ -191,6 +191,7 @@ BUGS = [
     Bug("steering/opes.py", "[: len(steps) - _rare(len(steps))]", "", BIAS),
     Bug("steering/opes.py", "np.maximum(widths, LEAST_STEP * np.sqrt(beside))", "widths", BIAS),
     Bug("steering/opes.py", "boxsize=box", "boxsize=None", BIAS),
+    Bug("steering/opes.py", "MEDIAN * np.median(", "np.max(", BIAS),
     Bug("steering/importance.py", "!= 0)[::-1]", "!= 0)", RARE),
     Bug("steering/importance.py", "<< 32) + scores.segment[rows]", "<< 32)", RARE),
     Bug("store/frames.py", "np.arange(end - span.rows, end - lag)",

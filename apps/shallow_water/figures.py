@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.apps.shallow_water.cases import DAY
+from steersman.steering import Scores, Splitting
+from steersman.steering.errors import NoAnswerYet
 
 if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster
@@ -55,6 +57,45 @@ def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str]
     axes.legend(**ABOVE)
     words = f"{100 * p:.2g} % (95 %: {low[-1]:.2g} to {high[-1]:.2g} %) from {runs[-1]} runs"
     return figure, f"{event}: {words}; as many plain runs would give {plain[0][-1]:.2g} to {plain[1][-1]:.2g} %."
+
+
+def return_times(rare: Splitting, scores: Scores, window_days: float, outcome: str) -> tuple[Figure, str] | None:
+    """How long one waits for an outcome, by the weights of all members, beside plain sampling of as many days.
+
+    Args:
+        outcome: what the outcome is, with its unit, as `Splitting` has it: over the event's threshold.
+    Returns: None before two windows are over.
+    """
+    try:
+        whole = rare.estimate(scores)
+    except NoAnswerYet:
+        return None
+    ends = scores.column(rare.outcome)[scores.ends & (scores.weight > 0) & (scores.round % rare.window == 0)]
+    levels = np.unique(np.append(np.quantile(ends, np.linspace(0.5, 1, 60)[:-1]), rare.above))
+    found = [rare.estimate(scores, above=float(level)) for level in levels]
+    p, low, high = np.array([(each.probability, each.low, each.high) for each in found]).T
+    seen, members = p > 0, whole.windows * whole.members
+    half = Z_95 * np.sqrt(p * (1 - p) / members)
+    figure = Figure((7.2, 3.0), layout="constrained")
+    axes = figure.subplots()
+    plain = np.where(p * members > 1, window_days / np.maximum(p - half, 1e-12), np.inf)
+    axes.fill_between(
+        levels, window_days / (p + half), np.minimum(plain, 1e12), color="0.87", label="plain sampling, 95 % of tries"
+    )
+    axes.fill_between(
+        levels[seen],
+        window_days / high[seen],
+        window_days / low[seen],
+        color="C0",
+        alpha=0.3,
+        label="this run, 95 % interval",
+    )
+    axes.plot(levels[seen], window_days / p[seen], color="C0", label="this run")
+    axes.axvline(rare.above, color="0.3", lw=0.8, ls=":")
+    axes.set(xlabel=outcome, ylabel="return time (days)", yscale="log", xlim=(levels[0], levels[-1]))
+    axes.set_ylim(window_days, 20 * window_days / p[seen].min())
+    axes.legend(**ABOVE)
+    return figure, f"The event (dotted): once in {whole.return_time(window_days):,.0f} days. {whole}."
 
 
 def forecast_errors(

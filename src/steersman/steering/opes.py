@@ -27,6 +27,7 @@ MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
 LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
 BESIDE = 15  # frames next to a kernel, by whose steps it is wide: where a network is steep these are long
+MEDIAN = 2.198  # mean over median of the square of a normal variable: one long step among the 15 widens nothing
 RARE = 100  # one frame in so many may lie anywhere: neither width nor table may hang on it
 STORE_IT = (
     'let simulate store with each frame the energy of start.bias in kT, and return it: {"bias": frames["bias"], ...}'
@@ -185,7 +186,7 @@ class Opes:
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
         centre, widths, height = _compressed(z, weight, width, periods)
-        beside = (steps[_nearest_of(z[at], centre, width, periods)] ** 2).mean(axis=1)
+        beside = MEDIAN * np.median(steps[_nearest_of(z[at], centre, width, periods)] ** 2, axis=1)
         return centre, np.maximum(widths, LEAST_STEP * np.sqrt(beside)), height
 
 

@@ -133,23 +133,31 @@ class Splitting(Policy):
         return f"window {newest // self.window + 1} is plain sampling: there is no forecast {self.mean!r} yet"
 
     def estimate(self, scores: Scores, above: float | None = None) -> Rarity:
-        """The probability of the event, from all windows that are over.
+        """The probability of the event, from all windows that are over; without those before the first forecast, once
+        two others are, for plain sampling seldom meets the event.
 
         Args:
             above: another threshold than the policy's.
         Raises: NoAnswerYet: fewer than two windows are over, or their outcomes have no scores yet.
         """
         over = np.flatnonzero(scores.ends & (scores.round > 0) & (scores.round % self.window == 0))
-        windows = scores.round[over] // self.window
+        over, windows = self._steered(over, scores.round[over] // self.window, scores.weight[over])
         if len(np.unique(windows)) < FEWEST or self.outcome not in scores.values:
             raise NoAnswerYet(f"{len(np.unique(windows))} windows are over and scored", f"{FEWEST} of them")
         beyond = scores.column(self.outcome)[over] > (self.above if above is None else above)
         counted = scores.weight[over] * beyond
-        of_window = np.bincount(windows - windows.min(), weights=counted)
+        of_window = np.bincount(np.unique(windows, return_inverse=True)[1], weights=counted)
         of_member = np.bincount(np.unique(scores.root[over], return_inverse=True)[1], weights=counted)
         value, (low, high) = float(of_window.mean()), interval(of_window)
         shares = [float(each.max() / each.sum()) if beyond.any() else math.nan for each in (of_window, of_member)]
         return Rarity(value, low, high, len(of_window), self.members, int(beyond.sum()), *shares)
+
+    @staticmethod
+    def _steered(over: np.ndarray, windows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ends and their windows without those of equal weights: no forecast split them, whatever came of them."""
+        uneven = [each for each in np.unique(windows) if np.ptp(weight[windows == each]) > 0]
+        kept = np.isin(windows, uneven) if len(uneven) >= FEWEST else np.ones(len(windows), bool)
+        return over[kept], windows[kept]
 
     def _new(self, rng: np.random.Generator) -> list[Candidate]:
         weight = 1 / self.members
