@@ -221,6 +221,30 @@ def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, *
     return np.stack(found)
 
 
+def of_archive(start: Start, seed: int) -> Start:
+    """A start that goes on from its frame; without one it begins at a state of `start.prepared`, see `stationary`, that
+    `start.point(1, seed)` picks."""
+    if "state" in start.frame:
+        return start
+    archive = start.prepared
+    return replace(start, frame={"state": archive[int(start.point(1, seed)[0] * len(archive))]})
+
+
+def box(field: np.ndarray, latitude: tuple[float, float], longitude: tuple[float, float]) -> np.ndarray:
+    """(...) mean of fields (..., latitude, longitude) on a whole grid over a box, degrees; by area, inside its edges.
+
+    A box over longitude 0 has a first longitude below 0.
+    Raises: BadValue: no point of the grid is inside.
+    """
+    north, east = latitudes(field.shape[-2]), longitudes(field.shape[-1])
+    inside = (north > latitude[0]) & (north < latitude[1])
+    along = (east - longitude[0]) % 360 < longitude[1] - longitude[0]
+    if not inside.any() or not along.any():
+        raise BadValue("latitude, longitude", (latitude, longitude), "give a box with points of the grid in it")
+    area = np.cos(np.radians(north[inside]))
+    return np.asarray((field[..., inside, :][..., along].mean(-1) * area).sum(-1) / area.sum())
+
+
 def _begun(
     model: ShallowWater | Transport, beginning: Case, case: str, start: Start, rng: np.random.Generator,
     parameters: np.ndarray | None, perturbation_m: float,

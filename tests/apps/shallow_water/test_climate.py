@@ -101,6 +101,24 @@ def test_stationary_gives_states_to_begin_from() -> None:
     assert isinstance(frames[0][0], sw.Frame)
 
 
+def test_a_box_is_a_mean_by_area_and_may_lie_over_longitude_0() -> None:
+    lat, lon = np.radians(sw.solver.latitudes(48)), np.radians(sw.solver.longitudes(96))
+    field = np.sin(lat)[:, None] + 0 * lon
+    exact = (np.sin(np.radians(60)) + np.sin(np.radians(30))) / 2  # the mean of the sine by area
+    assert sw.box(field, (30, 60), (0, 45)) == pytest.approx(exact, rel=0.02)
+    waves = np.cos(lon) + 0 * lat[:, None]
+    assert sw.box(np.stack([waves, -waves]), (-90, 90), (-45, 45)) == pytest.approx([0.9, -0.9], abs=0.03)
+    with pytest.raises(BadInput):
+        sw.box(field, (30, 30.1), (0, 45))
+
+
+def test_a_new_member_begins_in_the_archive_and_an_old_one_where_it_is() -> None:
+    archive = np.arange(8.0)
+    new = sw.of_archive(Start(archive, draw={"point": np.array([0.4])}), 1)
+    assert new.frame["state"] == 3
+    assert sw.of_archive(Start(archive, {"state": np.array(9.0)}), 1).frame["state"] == 9
+
+
 def _grid(sphere: SphericalHarmonics) -> tuple[np.ndarray, np.ndarray]:
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
     return lat, lon
