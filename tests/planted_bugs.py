@@ -44,7 +44,31 @@ UNITS = "tests/models/networks/test_units.py"
 OUTSIDE = "tests/test_outside.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
+SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
+CLIMATE = "tests/apps/shallow_water/test_climate.py"
+
 BUGS = [
+    Bug("steering/splitting.py", "np.searchsorted(held, cuts", "np.searchsorted(held, cuts[0] + 0 * cuts", SPLITTING),
+    Bug("steering/splitting.py", "rng.random() * of_part", "0.5 * of_part", SPLITTING),
+    Bug("steering/splitting.py", "np.interp(np.arange(members + 1) / members * line[-1], line, held)",
+        "np.arange(members + 1) / members * held[-1]", SPLITTING),
+    Bug("steering/splitting.py", "ndtr(h) - 2 * owens_t", "ndtr(h) - owens_t", SPLITTING),
+    Bug("steering/splitting.py", "self._goes_on(int(ends[i]), w, weight[i]", "self._goes_on(int(ends[i]), weight[i], w",
+        SPLITTING),
+    Bug("steering/splitting.py", "counted = scores.weight[over] * beyond", "counted = beyond / self.members",
+        SPLITTING),
+    Bug("steering/splitting.py", "scores.root[over]", "np.arange(len(over))", SPLITTING),
+    Bug("journal/modes/ensemble.py", "= self._root(start)", "= start.start",
+        "tests/engine/test_splitting.py"),
+    Bug("stages/members.py", "name: np.array(values) for", "name: values for", BATCH),
+    Bug("stages/members.py", "            self.fail(error)\n", "            raise\n", BATCH),
+    Bug("worker/walker.py", "if order is not None and order.set != first.set:", "if False:", BATCH),
+    Bug("worker/walker.py", "                run.write()", "                pass", BATCH),
+    Bug("engine/ending.py", "not state.whole[1].simulated_s", "not state.simulated", "tests/engine/test_ending.py"),
+    Bug("apps/shallow_water/forcing.py", "math.sqrt(2) * each, each)", "each, each)", CLIMATE),
+    Bug("apps/shallow_water/forcing.py", "for each in generators], 1)",
+        "for each in generators[:1] * len(generators)], 1)", CLIMATE),
+    Bug("apps/shallow_water/forcing.py", "rates[:, :, 1] +=", "rates[:, :, 2] +=", CLIMATE),
     Bug("engine/scorer.py", "self._coming is None and (", "getattr(self._coming, 'model', -1) != newest and (",
         "tests/engine/test_learning.py"),
     Bug("engine/learning.py", "begin=not (self._turns and self.scorer.goes_first)", "begin=True",
@@ -239,7 +263,7 @@ BUGS = [
     Bug("worker/walker.py", "state(walker_name(walker), segment)", "state(walker_name(walker), row)", SEGMENTS),
     Bug("worker/walker.py", '"parent_walker": walker, "parent_row": row', '"parent_walker": row, "parent_row": walker',
         SEGMENTS),
-    Bug("worker/walker.py", "name, number, order.seed, self._writer", "name, number, number, self._writer", SEGMENTS),
+    Bug("worker/walker.py", "name, number, order.seed, group", "name, number, number, group", SEGMENTS),
     Bug("worker/walker.py", "self.space.take_nowait(stop_name(segment), segment) is not None",
         "self.space.take_nowait(stop_name(segment), self.name) is not None", SEGMENTS),
     Bug("worker/walker.py", "time.time() + self._longest_s < self._until", "time.time() < self._until", SEGMENTS),

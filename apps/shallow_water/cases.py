@@ -33,10 +33,10 @@ class Climate:
     """
 
     mean_days: float = 5.0
-    eddy_days: float = 20.0
+    eddy_days: float = 60.0
     divergence_hours: float = 6.0
     degrees: tuple[int, int] = (8, 12)
-    stirring: float = 0.8e-5
+    stirring: float = 0.5e-5
 
 
 @dataclass(frozen=True)

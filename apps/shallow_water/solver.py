@@ -34,7 +34,7 @@ STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seco
 # Step x truncation: what is taken by default, and beyond which nothing is stable. In between the smallest waves may
 # grow by some 3 % a step: at 102,000 Rossby-Haurwitz waves blew up on day 3 at T170, on day 7 at T85; not at 76,500.
 SAFE, LARGEST = 82_000, 150_000
-FORGOTTEN_DAYS = 40  # in which a flow with a climate forgets its start: twice the slowest time of its forcing
+FORGOTTEN_DAYS = 120  # in which a flow with a climate forgets its start: twice the slowest time of its forcing
 COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
 
 

@@ -35,9 +35,11 @@ def test_each_start_of_a_batch_is_a_segment_with_its_own_rows(space: TupleSpace,
 
     def simulate(p: Any, starts: Sequence[Any], outs: Sequence[Segment]) -> None:
         together.append(len(starts))
+        x = np.zeros(())  # which is used again
         for moment in range(2):  # all append in turn, and rows of a segment follow one another
             for out in outs:
-                out.append(x=float(out.seed), moment=moment)
+                x[...] = out.seed
+                out.append(x=x, moment=moment)
         for out in outs:
             out.state(of=np.array([out.seed]))
 

@@ -81,8 +81,8 @@ def test_what_is_left_alone_goes_back_at_the_rates_of_the_climate() -> None:
 def test_it_is_stationary_over_200_days_keeps_its_mass_and_longitudes_differ_behind_mountains() -> None:
     """The spread of the wind across the jet in both halves; with four mountains the mean has a period of 90 degrees."""
     winds, depths = [], []
-    for day, frames in enumerate(members(list(range(16)), 240, case="stirred_mountains")):
-        if day >= 40:
+    for day, frames in enumerate(members(list(range(16)), 320, case="stirred_mountains")):
+        if day >= 120:
             winds.append(np.stack([frame.v for frame in frames]))
         depths.append(frames[0].state[0, 0, 2, 0])
     v = np.stack(winds)  # days, members, latitude, longitude
