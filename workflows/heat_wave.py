@@ -12,7 +12,6 @@ from steersman.steering import Splitting
 
 DAYS, MEMBERS, NORTH = 10, 64, 12  # of a window; rows of the grid
 FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0, "diffusion_hours": 24.0}
-STORED = ("height", "v", "state")
 
 
 class Storms(Params):
@@ -27,14 +26,15 @@ rare = Splitting("storm", window=DAYS, members=MEMBERS)
 @wf.prepare
 def archive(p): return sw.stationary(MEMBERS, 60, **FLOW)  # states to begin from
 
-@wf.simulate(variables=sw.VARIABLES, batch=32)
+@wf.simulate(variables=sw.VARIABLES, exact=True, batch=32)
 def day(p, starts, outs):
     begun, seeds = [sw.of_archive(*each) for each in zip(starts, [out.seed for out in outs])], [out.seed for out in outs]
     for start, out, f in zip(starts, outs, next(sw.run_members(begun, seeds=seeds, days=1, **FLOW))):
         if isinstance(f, Exception): out.fail(f); continue
         winds = np.append(start.frame.get("winds", np.zeros(3))[1:], sw.box(f.v**2, (30, 60), (0, 45)))  # of three days
-        frame = {name: f.stored[name] for name in STORED} | {"winds": winds, "storm": winds.mean()}
-        out.append(time=f.time_days, age=start.frame.get("age", 0) + 1, **frame)
+        age, storm = start.frame.get("age", 0) + 1, winds.mean()
+        out.append(time=f.time_days, age=age, height=f.height, v=f.v, winds=winds, storm=storm)
+        out.state(state=f.state)
 
 def seen(frames):  # what a forecast sees: height and wind of the hemisphere, and the box today and yesterday
     fields = np.stack([frames["height"], frames["v"]], 1)[:, :, :NORTH]

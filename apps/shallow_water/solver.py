@@ -106,7 +106,7 @@ def run(
     dtype: torch.dtype = torch.float32,
     device: str = "cpu",
 ) -> Iterator[Frame]:
-    """Simulate from a case, or where a frame is given, and no parameters, on from that.
+    """Simulate from a case, or where a `state` is given, in the start's state or frame, and no parameters, on from it.
 
     From then on torch and numpy's matrix products take one thread in this process: more are slower here.
 
@@ -222,9 +222,9 @@ def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, *
 
 
 def of_archive(start: Start, seed: int) -> Start:
-    """A start that goes on from its frame; without one it begins at a state of `start.prepared`, see `stationary`, that
+    """A start that goes on from its state, or its frame; without one it begins at a state of `start.prepared`, see `stationary`, that
     `start.point(1, seed)` picks."""
-    if "state" in start.frame:
+    if "state" in start.state or "state" in start.frame:
         return start
     archive = start.prepared
     return replace(start, frame={"state": archive[int(start.point(1, seed)[0] * len(archive))]})
@@ -250,7 +250,8 @@ def _begun(
     parameters: np.ndarray | None, perturbation_m: float,
 ) -> torch.Tensor:  # fmt: skip
     """The state of one member to begin with. Raises: BadInput: it is none."""
-    if parameters is None and (stored := start.frame.get("state")) is not None:
+    stored = start.state["state"] if "state" in start.state else start.frame.get("state")
+    if parameters is None and stored is not None:
         state = _stored(model, stored)
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
