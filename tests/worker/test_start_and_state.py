@@ -17,7 +17,7 @@ from steersman.journal.records import FrameId, Start
 from steersman.stages import start as of_segment
 from steersman.stages.segment import Segment
 from steersman.stages.start import LOOKED, NoFrame, Watched
-from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, merge
+from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, merge, states
 from steersman.worker.orders import EVENT, HANGS, plain, stop_name
 from steersman.worker.publisher import PUBLISH_EVERY_S
 from steersman.worker.walker import BLOCK_ENDS
@@ -120,7 +120,7 @@ def test_a_state_is_that_of_the_moment_in_which_it_was_given(space: TupleSpace, 
 
 
 def test_states_of_older_runs_are_read(tmp_path: Path) -> None:
-    """Each variable of a state was one along the ended segments, and their table had nine columns."""
+    """Each variable of a state was one along the ended segments, and their table had nine columns; later eleven."""
     with_table = GroupWriter(tmp_path / "w0")
     for number in range(2):
         with_table.append(FRAME, {"x": 1.0})
@@ -128,7 +128,12 @@ def test_states_of_older_runs_are_read(tmp_path: Path) -> None:
     with_table.close()
     frames = Frames(tmp_path)
     assert same(frames.state("w0", 1), {"v": np.ones(3, np.float32)})
-    assert frames.read_table("w0").tolist() == [[0] * 9 + [-1, -1], [1] * 9 + [-1, -1]]
+    assert frames.read_table("w0").tolist() == [[0] * 9 + [-1] * 4, [1] * 9 + [-1] * 4]
+    later, state = GroupWriter(tmp_path / "w1"), states.packed({"v": np.ones(3)})
+    row = later.extend(states.RESTART, {states.RESTART_STATES: states.as_rows(state)})
+    later.append(SEGMENT, {"segments": np.array([0] * 9 + [row, len(state)])})
+    later.close()
+    assert same(frames.state("w1", 0), {"v": np.ones(3)})
 
 
 LOOKS: dict[str, tuple[Callable[[Any], object], bool]] = {

@@ -42,7 +42,7 @@ def start_of(state: State, row: dict[str, int], slot: int) -> Start:
         parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
     return Start(
         start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy=UNKNOWN,
-        reason="the record of the decision was lost; the start is known from the store",
+        exact=row["exact"] == 1, reason="the record of the decision was lost; the start is known from the store",
     )  # fmt: skip
 
 

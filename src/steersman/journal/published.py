@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -11,7 +11,7 @@ from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
-from steersman.store import Span
+from steersman.store import Span, number_of
 from steersman.store.names import walker_name
 
 
@@ -63,6 +63,14 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
         first = np.maximum(first, end - (most - newer))
         walker, first, end = (column[newer < most] for column in (walker, first, end))
     return [Span(walker_name(w), a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
+
+
+def weights(state: State, spans: Sequence[Span]) -> tuple[float, ...]:
+    """Of the member that made each of these spans, one of a segment each; empty where members have none."""
+    made = (segment_of(state, number_of(span.walker), span.first) for span in spans)
+    starts = np.array([segment.start if segment else -1 for segment in made], np.int64)
+    columns = (mode.columns(starts) for mode in state.modes)
+    return tuple(float(weight) for each in columns for weight in each.get("weight", ()))
 
 
 def spans_after(state: State, done: Mapping[str, int]) -> list[Span]:

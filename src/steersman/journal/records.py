@@ -12,9 +12,10 @@ again. Times without a unit in their name are simulated times, in the run's unit
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta, ValidationError, convert, to_builtins
+from msgspec import Meta, ValidationError, convert, json, to_builtins
 
 from steersman.journal.given import Given
 from steersman.journal.record import Amount, Name, Number, Text
@@ -201,6 +202,12 @@ class Start(Record, tag="start", frozen=True):
     @property
     def given(self) -> Given:
         return Given(self.with_model, self.bias, self.share)
+
+    @property
+    def conditions(self) -> int:
+        """A number of 63 bits, the same under the same bias and parameters."""
+        text = json.encode((self.set, self.given), order="sorted")
+        return int.from_bytes(sha256(text).digest()[:8], "big") >> 1
 
     @property
     def is_member(self) -> bool:

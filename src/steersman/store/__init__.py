@@ -7,11 +7,13 @@ from steersman.store.errors import (
     MissingVariable,
     StoreError,
 )
-from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window, number_of
+from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, number_of
 from steersman.store.group import GroupWriter, finish, make_root
+from steersman.store.lineages import Fate
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.states import RESTART, RESTART_STATES
 from steersman.store.variables import Variable
+from steersman.store.window import Window
 
 __all__ = [
     "ENDED",
@@ -24,6 +26,7 @@ __all__ = [
     "BadVariable",
     "DamagedGroup",
     "DamagedShard",
+    "Fate",
     "Frames",
     "GroupWriter",
     "MissingVariable",

@@ -6,24 +6,16 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from steersman.store.errors import (
-    DamagedGroup,
-    DamagedShard,
-    MissingVariable,
-    StoreError,
-    missing_frame,
-    shape_mismatch,
-)
+from steersman.store.errors import DamagedGroup, MissingVariable, missing_frame
 from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
-from steersman.system.numbers import Whole, check
 from steersman.system.reading import OddFile
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
@@ -36,13 +28,15 @@ NEITHER = re.compile(r"m\d+|[wm]\d+\D.*")  # a merged group, one that is being m
 
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
-# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. The last two
-# say where its restart state lies, 0 bytes of one that gave none. Runs of before have not got them, but a variable
-# along the ended segments for each of a state.
+# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. `state_row`
+# and `state_bytes` say where its restart state lies, 0 bytes of one that gave none. `exact` is 1 where it began with a
+# restart state of another, and `conditions` is the same number under the same bias and parameters. Runs of before have
+# not got the last two, or four, but a variable along the ended segments for each of a state.
 SEGMENT_FIELDS = (
     "number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended", "state_row",
-    "state_bytes",
+    "state_bytes", "exact", "conditions",
 )  # fmt: skip
+STATE = SEGMENT_FIELDS.index("state_row")
 ENDED = ("finished", "stopped", "failed")
 
 
@@ -218,9 +212,9 @@ class Frames:
         if not 0 <= segment < (rows := _rows(along)):
             raise missing_frame(walker, segment, rows)
         row = along.pop("segments").row(segment)
-        if len(row) < len(SEGMENT_FIELDS):
+        if len(row) <= STATE:
             return {name: array.row(segment) for name, array in along.items()}
-        first, size = map(int, row[-2:])
+        first, size = map(int, row[STATE : STATE + 2])
         return unpacked(arrays[RESTART_STATES].read(first, first + rows_of(size)).tobytes()[:size]) if size else {}
 
     def published(self, walker: str) -> Publication:
@@ -275,71 +269,6 @@ class Row(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._arrays)
-
-
-class Window(Mapping[str, np.ndarray]):
-    """Chosen frames as named arrays: a variable is read from disk once, when it is first asked for.
-
-    Attributes:
-        spans: what it covers; row i of every array belongs to the i-th row of these spans, one after another.
-    """
-
-    def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
-        if not any(span.rows for span in spans):
-            raise StoreError(f"{frames.path}: this window has no frames; wait for more")
-        self.frames, self.spans = frames, [span for span in spans if span.rows]
-        self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._kept:
-            self._kept[name] = self._read_variable(name)
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.frames.variables(self.spans[0].walker))
-
-    def __len__(self) -> int:
-        return len(self.frames.variables(self.spans[0].walker))
-
-    @property
-    def rows(self) -> int:
-        return sum(span.rows for span in self.spans)
-
-    @property
-    def ids(self) -> np.ndarray:
-        """(rows,) int64, one for each frame: the same in every window of a run."""
-        return np.concatenate([(number_of(s.walker) << 40) + np.arange(s.first, s.end) for s in self.spans])
-
-    def lagged(self, lag: int) -> np.ndarray:
-        """(m, 2) int64: rows of all pairs of frames that are `lag` frames apart in one segment.
-
-        Raises: ValueError: a lag that is no whole number of 1 or more.
-        """
-        check("frames.lagged", Whole, lag=lag)
-        ends = np.cumsum([span.rows for span in self.spans])
-        firsts = [np.arange(end - span.rows, end - lag) for end, span in zip(ends, self.spans, strict=True)]
-        first = np.concatenate(firsts).astype(np.int64)
-        return np.stack([first, first + lag], axis=1)
-
-    def _read_variable(self, name: str) -> np.ndarray:
-        """One read for each walker, however many spans it has here: segments are short."""
-        first: dict[str, int] = {}
-        end: dict[str, int] = {}
-        for span in self.spans:
-            first[span.walker] = min(span.first, first.get(span.walker, span.first))
-            end[span.walker] = max(span.end, end.get(span.walker, span.end))
-        try:
-            rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
-        except DamagedShard:  # maybe in a gap between spans
-            return np.concatenate([self.frames.read(name, span) for span in self.spans])
-        (of, like), *others = rows.items()
-        for walker, other in others:
-            if other.shape[1:] != like.shape[1:]:
-                raise shape_mismatch(
-                    name, f"shape {like.shape[1:]} (of {of})", f"shape {other.shape[1:]} (of {walker})"
-                )
-        at = first.__getitem__
-        return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 
 
 def number_of(group: str) -> int:

@@ -25,6 +25,7 @@ class TrainingJob(Struct, frozen=True):
         held_out: frames to judge it by.
         settings: parameters that people changed.
         needs_s: how long it will take, as far as is known.
+        weights: of the member that made each span of the window; empty where members have none.
     """
 
     run: str
@@ -34,6 +35,7 @@ class TrainingJob(Struct, frozen=True):
     held_out: tuple[Span, ...]
     settings: dict[str, Any]
     needs_s: float = 0.0
+    weights: tuple[float, ...] = ()
 
     @property
     def directory(self) -> RunDirectory:

@@ -398,7 +398,7 @@ class Walker:
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
             "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
-            "state_row": -1, "state_bytes": len(state),
+            "state_row": -1, "state_bytes": len(state), "exact": order.exact, "conditions": order.conditions,
         }  # fmt: skip
         if state:
             rows = {RESTART_STATES: states.as_rows(state)}

@@ -1,0 +1,120 @@
+"""Chosen frames of a run as named arrays, and which of them came of which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from steersman.store.errors import DamagedShard, StoreError, shape_mismatch
+from steersman.store.frames import Frames, Span, number_of
+from steersman.store.lineages import EVEN, Fate, Lineages
+from steersman.system.errors import BadValue
+from steersman.system.numbers import Positive, Whole, check
+
+
+class Window(Mapping[str, np.ndarray]):
+    """Chosen frames as named arrays: a variable is read from disk once, when it is first asked for.
+
+    Args:
+        weights: of each span, the weight of the member that made it; empty where members have none.
+    Attributes:
+        spans: what it covers; row i of every array belongs to the i-th row of these spans, one after another.
+    """
+
+    def __init__(self, frames: Frames, spans: Sequence[Span], weights: Sequence[float] = ()) -> None:
+        if not any(span.rows for span in spans):
+            raise StoreError(f"{frames.path}: this window has no frames; wait for more")
+        weights = weights or [1.0] * len(spans)
+        self.frames, self.spans = frames, [span for span in spans if span.rows]
+        self.weights = [weight for weight, span in zip(weights, spans, strict=True) if span.rows]
+        self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._kept:
+            self._kept[name] = self._read_variable(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.frames.variables(self.spans[0].walker))
+
+    def __len__(self) -> int:
+        return len(self.frames.variables(self.spans[0].walker))
+
+    @property
+    def rows(self) -> int:
+        return sum(span.rows for span in self.spans)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """(rows,) int64, one for each frame: the same in every window of a run."""
+        return np.concatenate([(number_of(s.walker) << 40) + np.arange(s.first, s.end) for s in self.spans])
+
+    def lagged(self, lag: int | None = None, *, time: float | None = None) -> np.ndarray:
+        """(m, 2) int64: rows of all pairs of frames, the second of which came of the first a lag later.
+
+        Over the end of a segment, too, where another goes on from it exactly, under the same bias and parameters. A
+        frame whose segment was split is the first of several pairs: a policy that prefers some ends to others prefers
+        their pairs.
+
+        Args:
+            lag: in frames.
+            time: instead of it, in units of the variable `time`; pairs may be off by 1 % of it.
+        Raises: BadValue: neither or both, or a lag that is no whole number of 1 or more. MissingVariable: no `time`.
+        """
+        if (lag is None) == (time is None):
+            raise BadValue("lag", lag, f"give it in frames, or time=, which is {time}")
+        if time is not None:
+            check("frames.lagged", Positive, time=time)
+            return self._lineages.lagged(np.asarray(self["time"], float), time, EVEN * time)
+        check("frames.lagged", Whole, lag=lag)
+        pieces = self._lineages
+        place = np.arange(1.0, self.rows + 1) - np.repeat(pieces.first, pieces.end - pieces.first)
+        return pieces.lagged(place, float(lag or 0), 0.25)
+
+    def fate(self, outcome: str, *, window: float) -> Fate:
+        """What came of frames: for each one an entry for each member that descended from it until a window's end.
+
+        A member descends by segments that go on exactly where another ended, also if that was split. Its first frame is
+        that of a segment before which the variable `age` falls, or that goes on from none. One that was pruned, killed
+        or stopped has no fate, nor has one whose window is not over.
+
+        Args:
+            outcome: a variable; that of the last frame of the member's last segment counts.
+            window: of how many segments it is. The workflow stores as `age` how many of them are over with a frame: 1
+                with the last frame of the first segment.
+        Raises: MissingVariable.
+        """
+        age = np.asarray(self["age"], float)
+        pieces, values = self._lineages, self[outcome]
+        found = list(pieces.fates(age, window))
+        rows = np.concatenate([np.empty(0, np.int64), *(each for each, *_ in found)])
+        counts = [len(each) for each, *_ in found]
+        member, root = (np.repeat(np.array([each[at] for each in found], np.int64), counts) for at in (1, 2))
+        weight = np.asarray(self.weights, float)[pieces.span[member]]
+        return Fate(rows, values[pieces.end[member] - 1], weight, root, window - age[rows])
+
+    @cached_property
+    def _lineages(self) -> Lineages:
+        return Lineages(self.frames, self.spans)
+
+    def _read_variable(self, name: str) -> np.ndarray:
+        """One read for each walker, however many spans it has here: segments are short."""
+        first: dict[str, int] = {}
+        end: dict[str, int] = {}
+        for span in self.spans:
+            first[span.walker] = min(span.first, first.get(span.walker, span.first))
+            end[span.walker] = max(span.end, end.get(span.walker, span.end))
+        try:
+            rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        except DamagedShard:  # maybe in a gap between spans
+            return np.concatenate([self.frames.read(name, span) for span in self.spans])
+        (of, like), *others = rows.items()
+        for walker, other in others:
+            if other.shape[1:] != like.shape[1:]:
+                raise shape_mismatch(
+                    name, f"shape {like.shape[1:]} (of {of})", f"shape {other.shape[1:]} (of {walker})"
+                )
+        at = first.__getitem__
+        return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
