@@ -40,7 +40,7 @@ WEIGHTS, ENSEMBLE = "tests/steering/test_reweighted_wells.py", "tests/steering/t
 STATISTICS, VERDICTS = "tests/analysis/test_statistics.py", "tests/analysis/test_verdicts.py"
 RARE = "tests/steering/test_rare_events.py"
 PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and_state.py"
-UNITS = "tests/models/networks/test_units.py"
+UNITS, LINEAGES = "tests/models/networks/test_units.py", "tests/store/test_lineages.py"
 OUTSIDE = "tests/test_outside.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
@@ -218,8 +218,15 @@ BUGS = [
     Bug("steering/opes.py", "MEDIAN * np.median(", "np.max(", BIAS),
     Bug("steering/importance.py", "!= 0)[::-1]", "!= 0)", RARE),
     Bug("steering/importance.py", "<< 32) + scores.segment[rows]", "<< 32)", RARE),
-    Bug("store/frames.py", "np.arange(end - span.rows, end - lag)",
-        "np.arange(end - span.rows, min(end, ends[-1] - lag))", "tests/store/test_frames.py"),
+    Bug("store/lineages.py", " or table.exact[segment] != 1", "", LINEAGES),
+    Bug("store/lineages.py", " and self._alike(parent, (walker, segment))", "", LINEAGES),
+    Bug("store/lineages.py", "self._table(parent).end[made] == row + 1", "True", LINEAGES),
+    Bug("store/lineages.py", " and table.ended[segment] == FINISHED", "", LINEAGES),
+    Bug("store/lineages.py", "(self.root if before < 0 else self.own)[at]", "self.own[at]", LINEAGES),
+    Bug("store/lineages.py", "self.root if before < 0 else self.own", "self.root", LINEAGES),
+    Bug("store/lineages.py", "np.where(up, x[self.end[at] - 1], 0.0)",
+        "np.where(up, x[self.end[at] - 1] - x[0], 0.0)", LINEAGES),
+    Bug("store/window.py", "zip(weights, spans, strict=True) if", "zip(sorted(weights), spans, strict=True) if", LINEAGES),
     Bug("stages/rules.py", "return Doubling(first, first, last)", "return Doubling(first, first)",
         "tests/stages/test_workflow.py"),
     Bug("stages/rules.py", "return Every(frames, first, last)", "return Every(frames, first)",
@@ -283,7 +290,7 @@ BUGS = [
         "tests/engine/test_bag.py"),
     Bug("engine/scorer.py", "board.frames >= self._board.frames", "board.frames > self._board.frames",
         "tests/engine/test_scorer.py"),
-    Bug("store/frames.py", "(number_of(s.walker) << 40)", "(number_of(s.walker) << 20)", "tests/store/test_frames.py"),
+    Bug("store/window.py", "(number_of(s.walker) << 40)", "(number_of(s.walker) << 20)", "tests/store/test_frames.py"),
     Bug("apps/gromacs.py", "if last and asked:", "if last and not (folder / 'after.cpt').exists():", GROMACS),
     Bug("apps/gromacs.py", "(each.step - first) % 2**32", "each.step - first", GROMACS),
     Bug("apps/gromacs.py", 're.sub(r"[-_\\s]", "", name).lower()', "name.strip().lower()", GROMACS),

@@ -18,6 +18,7 @@ from steersman.data.repair import ends_ensemble, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.journal import file as journal
+from steersman.journal import published
 from steersman.journal.modes.ensemble import Ensemble
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
@@ -25,6 +26,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import Scores
 from steersman.steering.weighted_ensemble import arrivals, averages
+from steersman.store import Window
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -79,6 +81,21 @@ def test_each_frame_has_the_weight_of_its_member(scores: Scores, rounds: list[li
     np.testing.assert_allclose(total, FRAMES)
     np.testing.assert_allclose(averages(scores, np.ones(len(scores))), 1)
     assert arrivals(scores, scores.values["far"] > 0).shape == (2, len(rounds))
+
+
+def test_a_training_gets_the_weights_and_joins_members_over_their_ends(
+    ran: RunDirectory, rounds: list[list[Start]]
+) -> None:
+    state, starts = History(ran).state, [start for each in rounds for start in each]
+    spans = published.spans(state)
+    weights = published.weights(state, spans)
+    assert weights == pytest.approx([start.weight for start in starts])
+    pairs = Window(ran.frames, spans, weights).lagged(1) // FRAMES
+    joined = pairs[pairs[:, 0] != pairs[:, 1]]
+    assert (
+        len(joined) == len({late for _, late in joined.tolist()}) == sum(start.parent is not None for start in starts)
+    )
+    assert published.weights(State(), ()) == ()
 
 
 def test_an_ensemble_whose_newest_round_was_damaged_is_said_not_to_go_on(ran: RunDirectory, tmp_path: Path) -> None:

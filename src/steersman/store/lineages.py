@@ -98,7 +98,7 @@ class Lineages:
             middle = (low + high) // 2
             left = x[middle] <= wanted
             low, high = np.where(apart & left, middle, low), np.where(apart & ~left, middle, high)
-        return np.where(wanted - x[low] <= x[high] - wanted, low, high)
+        return np.asarray(np.where(wanted - x[low] <= x[high] - wanted, low, high))
 
     def fates(self, age: np.ndarray, window: float) -> Iterator[tuple[np.ndarray, int, int]]:
         """Rows of the window from which a member came that was there until its end, its piece, and its root.
