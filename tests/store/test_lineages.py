@@ -152,6 +152,23 @@ def test_a_member_that_was_killed_has_no_fate_and_brothers_have_one_root(tmp_pat
     assert late.fate("outcome", window=WINDOW).weight.tolist() == [1, 1]
 
 
+def test_a_window_that_goes_on_where_another_ended_has_first_members_of_its_own(tmp_path: Path) -> None:
+    segments = [Segment(0, 0, [1.0], exact=False)]
+    for row in range(1, 2 * WINDOW):
+        segments.append(Segment(0, row, [1.0], segments[-1], 0, age=1 + row % WINDOW))
+    fate = written(tmp_path / "frames.zarr", segments).fate("outcome", window=WINDOW)
+    assert fate.rows.tolist() == [0, 1, 3, 4]
+    assert fate.outcome.tolist() == [2, 2, 5, 5]
+    assert len(set(fate.root[:2].tolist())) == len(set(fate.root[2:].tolist())) == 1
+    assert fate.root[0] != fate.root[2]
+
+
+def test_an_end_of_the_window_inside_of_a_segment_is_no_end_that_another_goes_on_from(tmp_path: Path) -> None:
+    parent = Segment(0, 0, [1.0, 2.0])
+    frames = written(tmp_path / "frames.zarr", [parent, Segment(1, 0, [1.0], parent, 0)]).frames
+    assert Window(frames, [Span("w0", 0, 1), Span("w1", 0, 1)]).lagged(1).shape == (0, 2)
+
+
 def test_a_table_of_before_joins_nothing(tmp_path: Path) -> None:
     """It does not say what goes on exactly."""
     writer = GroupWriter(tmp_path / "w0")
