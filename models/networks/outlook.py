@@ -38,6 +38,7 @@ DROPPED = 0.1  # of the hidden units of the network, in training
 READ = 4  # channels that the network keeps of each longitude
 TOGETHER = 1024  # rows at once
 CALIBRATION = 7  # numbers for each time left, see `calibrated`
+UNKNOWN = np.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])  # of no rows
 
 
 class Outlook(Model):
@@ -119,13 +120,17 @@ class Outlook(Model):
                 where its shapes or the scale of its inputs are others, the fit begins anew.
             epochs, batch, lr, seed, and further settings: of the network, see `steersman.models.fitting.fit.fit`.
         Returns: its card says what was "taken": "network", "ridge", or, of fewer rows or first members than there is to
-            learn from, "mean". Of held-out rows it has their number, `log_likelihood` (nats a row) of ridge and
-            network, and R2 of both at each time left.
-        Raises: BadValue: nothing to learn from, shapes that do not fit, values that are not finite. TrainingDiverged.
+            learn from, "mean"; of no rows, "nothing": a mean of 0 and a spread of 1. Of held-out rows it has their
+            number, `log_likelihood` (nats a row) of ridge and network, and R2 of both at each time left.
+        Raises: BadValue: shapes that do not fit, or values that are not finite. TrainingDiverged.
         """
         rows = Rows.of(np.shape(inputs), outcome, lead, weights, groups, seed)
         with seeded(seed):
             model = cls(np.shape(inputs)[1:], rows.hats.shape[1], width)
+        if not len(rows.outcome):
+            model.card |= {"rows": 0, "held_out": 0, "warm_start": False}
+            model._take("nothing", np.zeros(model.plane.shape), UNKNOWN)
+            return model
         small = model._begin(_finite("inputs", inputs), init)
         model.times.copy_(torch.from_numpy(rows.times))
         model.share.zero_()
@@ -249,14 +254,15 @@ class Rows:
         weights = np.ones(count) if weights is None else weights
         groups = np.arange(count) if groups is None else np.asarray(groups)
         for name, values in (("outcome", outcome), ("lead", lead), ("weights", weights), ("groups", groups)):
-            if np.shape(values) != (count,) or not count:
-                raise BadValue("shape", shape, f"{name}, {np.shape(values)}, is to be one for each of 1 or more rows")
+            if not shape or np.shape(values) != (count,):
+                raise BadValue("shape", shape, f"{name}, {np.shape(values)}, is to be one for each row")
         y, lead, weights = (_finite(n, v) for n, v in (("outcome", outcome), ("lead", lead), ("weights", weights)))
-        if weights.min() < 0 or not weights.sum():
+        if count and (weights.min() < 0 or not weights.sum()):
             raise BadValue("weights", float(weights.min()), "give 0 or more, and not 0 to all")
-        times = times_of(lead)
+        times = times_of(lead) if count else np.zeros(1)
         number = np.unique(groups, return_inverse=True)[1]
-        return cls(y, weights / weights.mean(), times, hats_of(lead, times), number, folds_of(number, seed))
+        weights = weights / (weights.sum() / max(count, 1) or 1.0)
+        return cls(y, weights, times, hats_of(lead, times), number, folds_of(number, seed))
 
     @property
     def held(self) -> np.ndarray:

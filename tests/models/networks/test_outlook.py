@@ -149,6 +149,14 @@ def test_of_few_rows_it_is_the_mean_of_what_came_of_them(count: int) -> None:
 
 
 @pytest.mark.slow
+def test_of_no_rows_it_knows_nothing_and_says_so() -> None:
+    """As in the first training of a run, of which no window is over."""
+    model = Outlook.fit(np.zeros((0, 2, 8, 16)), np.zeros(0), lead=np.zeros(0), groups=np.zeros(0, int))
+    assert model.card["taken"] == "nothing"
+    mean, spread = model.forecast(np.ones((3, 2, 8, 16)), 2)
+    assert (mean.tolist(), spread.tolist()) == ([0.0] * 3, [1.0] * 3)
+
+
 def test_waves_that_travel_around_the_sphere_are_forecast_days_before() -> None:
     """Of a ring of waves that move and fade, a box knows what lies upstream of it; of |v|, a network knows more."""
     rng, days, lon = np.random.default_rng(0), 3, 2 * np.pi * np.arange(24) / 24
