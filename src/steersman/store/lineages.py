@@ -116,10 +116,9 @@ class Lineages:
 
     def _cut(self, span: Span) -> Iterator[tuple[int, int]]:
         """Rows of the walker, a piece of one segment each."""
-        table = self._table(span.walker)
-        edges = np.unique(np.concatenate([table.first, table.end, (span.first, span.end)]))
-        edges = edges[(edges >= span.first) & (edges <= span.end)].tolist()
-        yield from pairwise(edges)
+        edges = self._table(span.walker).edges
+        low, high = np.searchsorted(edges, (span.first + 1, span.end))
+        yield from pairwise([span.first, *edges[low:high].tolist(), span.end])
 
     def _table(self, walker: str) -> Table:
         if walker not in self._tables:
@@ -159,6 +158,7 @@ class Table:
     def __init__(self, rows: np.ndarray) -> None:
         columns = dict(zip(SEGMENT_FIELDS, rows.T.tolist(), strict=True))
         self.first, self.end = np.array(columns["first_row"], np.int64), np.array(columns["end_row"], np.int64)
+        self.edges = np.union1d(self.first, self.end)
         self.parent_walker, self.parent_row = columns["parent_walker"], columns["parent_row"]
         self.ended, self.exact, self.conditions = (columns[name] for name in ("ended", "exact", "conditions"))
 
