@@ -34,6 +34,7 @@ PENALTIES = 10.0 ** np.arange(-5, 2)  # over the mean variance of the inputs
 PRIOR = 50.0  # rows that change a calibration by half of what they say
 FARTHEST = 2.5  # deviations of the mean up to which the spread changes with it
 SMALLEST = 1e-3  # spread, over that of the outcome
+DRAWN, EPOCHS = 600_000, (4, 20)  # rows in all epochs of the network, within these bounds
 DROPPED = 0.1  # of the hidden units of the network, in training
 READ = 4  # channels that the network keeps of each longitude
 TOGETHER = 1024  # rows at once
@@ -100,7 +101,7 @@ class Outlook(Model):
         groups: np.ndarray | None = None,
         width: int = 32,
         init: Model | None = None,
-        epochs: int = 20,
+        epochs: int | None = None,
         batch: int = 64,
         lr: float = 2e-3,
         seed: int = 0,
@@ -118,7 +119,8 @@ class Outlook(Model):
             width: of the network.
             init: a fitted one whose network is gone on from, in a third of the epochs, and which is left as it is;
                 where its shapes or the scale of its inputs are others, the fit begins anew.
-            epochs, batch, lr, seed, and further settings: of the network, see `steersman.models.fitting.fit.fit`.
+            epochs: of the network; None: 20, and of more than 30,000 rows fewer, at least 4.
+            batch, lr, seed, and further settings: of the network, see `steersman.models.fitting.fit.fit`.
         Returns: its card says what was "taken": "network", "ridge", or, of fewer rows or first members than there is to
             learn from, "mean"; of no rows, "nothing": a mean of 0 and a spread of 1. Of held-out rows it has their
             number, `log_likelihood` (nats a row) of ridge and network, and R2 of both at each time left.
@@ -143,6 +145,7 @@ class Outlook(Model):
         plane, ridge = regressed(seen, rows)
         base = rows.sizes(rows.outcome - ridge)
         if rows.held.sum() and (~rows.held).sum() >= batch:
+            epochs = epochs or int(np.clip(DRAWN // len(small), *EPOCHS))
             epochs = -(-epochs // 3) if model.card["warm_start"] else epochs
             model._learn(small, (rows.outcome - ridge) / (rows.hats @ base), rows, epochs, batch, lr, seed, **settings)
         model._judge(small, plane, ridge, base, rows)
