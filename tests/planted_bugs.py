@@ -219,6 +219,7 @@ BUGS = [
     Bug("steering/importance.py", "!= 0)[::-1]", "!= 0)", RARE),
     Bug("steering/importance.py", "<< 32) + scores.segment[rows]", "<< 32)", RARE),
     Bug("store/lineages.py", " or table.exact[segment] != 1", "", LINEAGES),
+    Bug("store/lineages.py", "self.restored[at] & ", "", LINEAGES),
     Bug("store/lineages.py", " and self._alike(parent, (walker, segment))", "", LINEAGES),
     Bug("store/lineages.py", "self._table(parent).end[made] == row + 1", "True", LINEAGES),
     Bug("store/lineages.py", " and table.ended[segment] == FINISHED", "", LINEAGES),

@@ -27,6 +27,7 @@ from steersman.stages import loading
 from steersman.steering import Scores
 from steersman.steering.weighted_ensemble import arrivals, averages
 from steersman.store import Window
+from steersman.store.lineages import Lineages
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -90,11 +91,13 @@ def test_a_training_gets_the_weights_and_joins_members_over_their_ends(
     spans = published.spans(state)
     weights = published.weights(state, spans)
     assert weights == pytest.approx([start.weight for start in starts])
-    pairs = Window(ran.frames, spans, weights).lagged(1) // FRAMES
-    joined = pairs[pairs[:, 0] != pairs[:, 1]]
-    assert (
-        len(joined) == len({late for _, late in joined.tolist()}) == sum(start.parent is not None for start in starts)
-    )
+    window = Window(ran.frames, spans, weights)
+    before = Lineages(window.frames, window.spans).before
+    parents = [start.parent and (start.parent.walker, start.parent.row) for start in starts]
+    ends = [(int(span.walker[1:]), span.end - 1) for span in spans]
+    assert [ends[at] if at >= 0 else None for at in before.tolist()] == parents
+    pairs = window.lagged(1) // FRAMES  # these segments leave no state: nobody knows that a frame is all there is
+    assert (pairs[:, 0] == pairs[:, 1]).all()
     assert published.weights(State(), ()) == ()
 
 

@@ -27,6 +27,7 @@ class Segment:
     parent: Segment | None = None
     row: int = -1  # of the parent's frames
     exact: bool = True
+    state: bool = True
     conditions: int = 0
     ended: int = 0
     age: int = 1  # at its last frame
@@ -56,7 +57,7 @@ def written(folder: Path, segments: list[Segment]) -> Window:
             row = {
                 "number": number, "start": segments.index(each), "parent_walker": parent[0], "parent_row": parent[1],
                 "first_row": each.first, "end_row": each.first + len(each.times), "ended": each.ended,
-                "exact": each.exact, "conditions": each.conditions,
+                "exact": each.exact, "conditions": each.conditions, "state_bytes": 7 * each.state,
             }  # fmt: skip
             writer.append(SEGMENT, {"segments": np.array([row.get(name, -1) for name in SEGMENT_FIELDS])})
         writer.close()
@@ -75,7 +76,7 @@ def runs(draw: st.DrawFn) -> list[Segment]:
         row = draw(st.sampled_from([last, last, 0])) if parent else -1
         new = Segment(
             walker, rows[walker], np.cumsum(steps).tolist(), parent, row,
-            parent is not None and draw(st.integers(0, 4)) > 0, draw(st.sampled_from([5, 5, 5, 6])),
+            parent is not None and draw(st.integers(0, 4)) > 0, draw(st.integers(0, 5)) > 0, draw(st.sampled_from([5, 5, 5, 6])),
             draw(st.sampled_from([0, 0, 0, 1])), weight=1.0 + number,
         )  # fmt: skip
         if new.before and new.before.age < WINDOW:  # of one whose window is over a new window begins
@@ -89,7 +90,7 @@ def line(segment: Segment, *, of_window: bool) -> list[tuple[Segment, int]]:
     """All frames of a lineage, from the first one on."""
     own = [(segment, place) for place in range(len(segment.times))]
     before = segment.before
-    if before is None or (of_window and segment.age == 1):
+    if before is None or (segment.age == 1 if of_window else not before.state):
         return own
     return line(before, of_window=of_window) + own
 

@@ -29,8 +29,8 @@ NEITHER = re.compile(r"m\d+|[wm]\d+\D.*")  # a merged group, one that is being m
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
 # Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. `state_row`
-# and `state_bytes` say where its restart state lies, 0 bytes of one that gave none. `exact` is 1 where it began with a
-# restart state of another, and `conditions` is the same number under the same bias and parameters. Runs of before have
+# and `state_bytes` say where its restart state lies, 0 bytes of one that gave none. `exact` is 1 where it was to go on
+# exactly from another, and `conditions` is the same number under the same bias and parameters. Runs of before have
 # not got the last two, or four, but a variable along the ended segments for each of a state.
 SEGMENT_FIELDS = (
     "number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended", "state_row",

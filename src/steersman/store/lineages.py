@@ -1,7 +1,7 @@
 """Frames of a window -> which of them came of which, over segments that go on exactly where another ended.
 
-A segment goes on exactly if it began at the last frame of another with its full restart state, under the same bias and
-parameters. The tables of segments say so; those of runs of before do not, and their segments are not joined.
+A segment goes on exactly if it was begun so at the last frame of another, under the same bias and parameters. Tables of
+segments say so; those of runs of before do not, and their segments are not joined.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Lineages:
         first, end: (P,) int64, rows of the window.
         span: (P,) int64, the span of the window that each lies in.
         before: (P,) int64, the piece that each goes on from exactly, which has the last frame of its segment; or -1.
+        restored: (P,) bool, whether that one left its restart state; else nobody knows whether its frame is all there is.
         finished: (P,) bool, whether it has the last frame of a segment that nothing ended early.
         own, root: (P,) int64, a number for the segment of each, and that of the oldest one of its lineage, also where
             the window has it not.
@@ -59,7 +60,8 @@ class Lineages:
         self.end = np.cumsum([end - row for *_, row, end in pieces])
         self.first = np.concatenate([[0], self.end[:-1]])
         self.before, self.root = np.full(len(pieces), -1), np.zeros(len(pieces), np.int64)
-        self.own, self.finished = np.zeros(len(pieces), np.int64), np.zeros(len(pieces), bool)
+        self.own = np.zeros(len(pieces), np.int64)
+        self.restored, self.finished = np.zeros(len(pieces), bool), np.zeros(len(pieces), bool)
         last = {(walker, end): at for at, (_, walker, _, end) in enumerate(pieces)}
         for at, (_, walker, row, end) in enumerate(pieces):
             table = self._table(walker)
@@ -71,6 +73,7 @@ class Lineages:
                 parent = self._parent(walker, segment)
                 if parent and table.first[segment] == row and self._alike(parent, (walker, segment)):
                     self.before[at] = last.get((parent[0], table.parent_row[segment] + 1), -1)
+                    self.restored[at] = self._table(parent[0]).state_bytes[parent[1]] > 0
 
     def lagged(self, x: np.ndarray, lag: float, tolerance: float) -> np.ndarray:
         """(m, 2) int64, rows of all pairs of frames, the second of which came of the first a lag later.
@@ -82,7 +85,7 @@ class Lineages:
         late = np.arange(len(x))
         at, wanted = np.repeat(np.arange(len(self.first)), self.end - self.first), x - lag
         while (up := wanted < x[self.first[at]] - tolerance).any():
-            go = ~up | (self.before[at] >= 0)
+            go = ~up | (self.restored[at] & (self.before[at] >= 0))
             late, at, wanted, up = late[go], at[go], wanted[go], up[go]
             at = np.where(up, self.before[at], at)
             wanted = wanted + np.where(up, x[self.end[at] - 1], 0.0)
@@ -126,7 +129,7 @@ class Lineages:
         return self._tables[walker]
 
     def _parent(self, walker: str, segment: int) -> Place | None:
-        """The segment that one goes on from with the full restart state, at its last frame."""
+        """The segment that one goes on from exactly, at its last frame."""
         table = self._table(walker)
         number, row = table.parent_walker[segment], table.parent_row[segment]
         if number < 0 or table.exact[segment] != 1:
@@ -161,6 +164,7 @@ class Table:
         self.edges = np.union1d(self.first, self.end)
         self.parent_walker, self.parent_row = columns["parent_walker"], columns["parent_row"]
         self.ended, self.exact, self.conditions = (columns[name] for name in ("ended", "exact", "conditions"))
+        self.state_bytes = columns["state_bytes"]
 
     def made(self, row: int) -> int:
         """The segment that made a frame; -1: one that has not ended."""
