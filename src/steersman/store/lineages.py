@@ -47,7 +47,7 @@ class Lineages:
         first, end: (P,) int64, rows of the window.
         span: (P,) int64, the span of the window that each lies in.
         before: (P,) int64, the piece that each goes on from exactly, which has the last frame of its segment; or -1.
-        restored: (P,) bool, whether that one left its restart state; else nobody knows whether its frame is all there is.
+        restored: (P,) bool, whether that one left its restart state; else its frame may not be all that there is.
         finished: (P,) bool, whether it has the last frame of a segment that nothing ended early.
         own, root: (P,) int64, a number for the segment of each, and that of the oldest one of its lineage, also where
             the window has it not.
