@@ -54,9 +54,9 @@ class Window(Mapping[str, np.ndarray]):
     def lagged(self, lag: int | None = None, *, time: float | None = None) -> np.ndarray:
         """(m, 2) int64: rows of all pairs of frames, the second of which came of the first a lag later.
 
-        Over the end of a segment, too, where another goes on exactly from the restart state that it left, under the same
-        bias and parameters. A frame whose segment was split is the first of several pairs: a policy that prefers some ends to others prefers
-        their pairs.
+        Over the end of a segment, too, where another goes on exactly from the restart state that it left, under the
+        same bias and parameters. A frame whose segment was split is the first of several pairs: a policy that prefers
+        some ends to others prefers their pairs.
 
         Args:
             lag: in frames.
