@@ -76,8 +76,8 @@ def runs(draw: st.DrawFn) -> list[Segment]:
         row = draw(st.sampled_from([last, last, 0])) if parent else -1
         new = Segment(
             walker, rows[walker], np.cumsum(steps).tolist(), parent, row,
-            parent is not None and draw(st.integers(0, 4)) > 0, draw(st.integers(0, 5)) > 0, draw(st.sampled_from([5, 5, 5, 6])),
-            draw(st.sampled_from([0, 0, 0, 1])), weight=1.0 + number,
+            parent is not None and draw(st.integers(0, 4)) > 0, draw(st.integers(0, 5)) > 0,
+            draw(st.sampled_from([5, 5, 5, 6])), draw(st.sampled_from([0, 0, 0, 1])), weight=1.0 + number,
         )  # fmt: skip
         if new.before and new.before.age < WINDOW:  # of one whose window is over a new window begins
             new.age = new.before.age + 1
