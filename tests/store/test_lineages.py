@@ -148,6 +148,8 @@ def test_a_member_that_was_killed_has_no_fate_and_brothers_have_one_root(tmp_pat
     assert fate.weight.tolist() == [0.25, 0.25, 0.75, 0.75]
     assert fate.lead.tolist() == [2, 1, 2, 1]
     assert len(set(fate.root.tolist())) == 1
+    any_age = window.fate("outcome", window=range(2, WINDOW + 1))
+    assert (any_age.rows[any_age.lead == 1].tolist(), any_age.outcome.tolist()[:2]) == ([0, 0, 2, 2], [1.0, 1000.0])
     late = Window(window.frames, window.spans[2:])  # without the beginning: brothers stay brothers
     assert set(late.fate("outcome", window=WINDOW).root.tolist()) == set(fate.root.tolist())
     assert late.fate("outcome", window=WINDOW).weight.tolist() == [1, 1]

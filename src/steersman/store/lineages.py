@@ -103,14 +103,13 @@ class Lineages:
             low, high = np.where(apart & left, middle, low), np.where(apart & ~left, middle, high)
         return np.asarray(np.where(wanted - x[low] <= x[high] - wanted, low, high))
 
-    def fates(self, age: np.ndarray, window: float) -> Iterator[tuple[np.ndarray, int, int]]:
-        """Rows of the window from which a member came that was there until its end, its piece, and its root.
+    def fates(self, age: np.ndarray, ends: np.ndarray) -> Iterator[tuple[np.ndarray, int, int]]:
+        """Rows of which a member came that ended a segment at one of some ages, its piece, and its root.
 
         Args:
-            age: (rows,) segments that are over; it falls where a window begins.
-            window: age at the end.
+            age: (rows,) segments that are over; it falls where a window of them begins.
         """
-        for member in np.flatnonzero(self.finished & (age[self.end - 1] >= window)).tolist():
+        for member in np.flatnonzero(self.finished & np.isin(age[self.end - 1], ends)).tolist():
             at, rows = member, [np.arange(self.first[member], self.end[member] - 1)]
             while (before := int(self.before[at])) >= 0 and age[self.first[at]] >= age[self.end[before] - 1]:
                 at = before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -73,7 +73,7 @@ class Window(Mapping[str, np.ndarray]):
         place = np.arange(1.0, self.rows + 1) - np.repeat(pieces.first, pieces.end - pieces.first)
         return pieces.lagged(place, float(lag or 0), 0.25)
 
-    def fate(self, outcome: str, *, window: float) -> Fate:
+    def fate(self, outcome: str, *, window: float | Iterable[float]) -> Fate:
         """What came of frames: for each one an entry for each member that descended from it until a window's end.
 
         A member descends by segments that go on exactly where another ended, also if that was split. Its first frame is
@@ -82,18 +82,18 @@ class Window(Mapping[str, np.ndarray]):
 
         Args:
             outcome: a variable; that of the last frame of the member's last segment counts.
-            window: of how many segments it is. The workflow stores as `age` how many of them are over with a frame: 1
-                with the last frame of the first segment.
+            window: of how many segments it is. The workflow stores as `age` how many of them are over with a frame, 1
+                with the last frame of the first segment. Several: what members had come to at each of these ages.
         Raises: MissingVariable.
         """
-        age = np.asarray(self["age"], float)
-        pieces, values = self._lineages, self[outcome]
-        found = list(pieces.fates(age, window))
+        age, pieces, values = np.asarray(self["age"], float), self._lineages, self[outcome]
+        found = list(pieces.fates(age, np.ravel(list(window) if isinstance(window, Iterable) else window)))
         rows = np.concatenate([np.empty(0, np.int64), *(each for each, *_ in found)])
         counts = [len(each) for each, *_ in found]
         member, root = (np.repeat(np.array([each[at] for each in found], np.int64), counts) for at in (1, 2))
         weight = np.asarray(self.weights, float)[pieces.span[member]]
-        return Fate(rows, values[pieces.end[member] - 1], weight, root, window - age[rows])
+        last = pieces.end[member] - 1
+        return Fate(rows, values[last], weight, root, age[last] - age[rows])
 
     @cached_property
     def _lineages(self) -> Lineages:
