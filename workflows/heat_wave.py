@@ -28,9 +28,12 @@ def archive(p): return sw.stationary(MEMBERS, 60, **FLOW)  # states to begin fro
 
 @wf.simulate(variables=sw.VARIABLES, exact=True, batch=32)
 def day(p, starts, outs):
-    begun, seeds = [sw.of_archive(*each) for each in zip(starts, [out.seed for out in outs])], [out.seed for out in outs]
-    for start, out, f in zip(starts, outs, next(sw.run_members(begun, seeds=seeds, days=1, **FLOW))):
-        if isinstance(f, Exception): out.fail(f); continue
+    seeds = [out.seed for out in outs]
+    begun = [sw.of_archive(*each) for each in zip(starts, seeds, strict=True)]
+    for start, out, f in zip(starts, outs, next(sw.run_members(begun, seeds=seeds, days=1, **FLOW)), strict=True):
+        if isinstance(f, Exception):
+            out.fail(f)
+            continue
         winds = np.append(start.frame.get("winds", np.zeros(3))[1:], sw.box(f.v**2, (30, 60), (0, 45)))  # of three days
         age, storm = start.frame.get("age", 0) + 1, winds.mean()
         out.append(time=f.time_days, age=age, height=f.height, v=f.v, winds=winds, storm=storm)
@@ -60,4 +63,5 @@ def probability(scores): return rare.estimate(scores).probability
 @wf.figure("How long one waits for it")
 def waiting(p, results):
     from steersman.apps.shallow_water.figures import return_times
-    return return_times(rare, results.scores, DAYS, f"v^2 behind the mountain, three days, above {p.storm_m2_s2:g} m2/s2")
+    title = f"v^2 behind the mountain, three days, above {p.storm_m2_s2:g} m2/s2"
+    return return_times(rare, results.scores, DAYS, title)

@@ -222,8 +222,8 @@ def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, *
 
 
 def of_archive(start: Start, seed: int) -> Start:
-    """A start that goes on from its state, or its frame; without one it begins at a state of `start.prepared`, see `stationary`, that
-    `start.point(1, seed)` picks."""
+    """A start that goes on from its state, or its frame; without one it begins at a state of `start.prepared`, see
+    `stationary`, that `start.point(1, seed)` picks."""
     if "state" in start.state or "state" in start.frame:
         return start
     archive = start.prepared
