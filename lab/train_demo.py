@@ -12,9 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab import epochs
 from steersman.benchmarks.networks import chains
 from steersman.benchmarks.train import say
-from steersman.dashboard import epochs, style
+from steersman.dashboard import style
 from steersman.models import CVAE
 from steersman.models.ranks.launch import launch
 from steersman.store import FRAME, Frames, GroupWriter, Variable, Window

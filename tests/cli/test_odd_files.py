@@ -42,7 +42,7 @@ COMMANDS = {
     "workflow.py": ["watch", "report"],
     ".remote/copy.json": ["status"],
     "report.html": ["report"],
-    "figures/slots.svg": ["report"],
+    "figures/sampled.svg": ["report"],
 }  # those that read or write it
 ENDS_S = 100
 MOST_BYTES = 6 * 2**30  # of addresses that commands may take beyond what they have

@@ -15,14 +15,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from steersman.dashboard import choices, figures, learning, lineage, slots, structure, style
+from steersman.dashboard import figures, structure, style
 from steersman.dashboard.live.frame import shown
-from steersman.dashboard.live.views import stages
+from steersman.dashboard.live.views import models, stages
 from steersman.dashboard.live.watched import Watched
 from steersman.data import slot_time, stored
 from steersman.data.history import History
 from steersman.data.scored import Plane, Scored, plane
-from steersman.data.segment_table import SegmentTable
 from steersman.data.stored import StoredVariable, on_sphere, variables, whole
 from steersman.journal.file import Journal
 from steersman.journal.records import Start
@@ -40,16 +39,16 @@ def history(reported: RunDirectory) -> History:
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_no_figure_is_blank(history: History, name: str) -> None:
     with style.applied():
-        figure, caption = figures.FIGURES[name][1](history)
+        figure, caption = figures.drawn(figures.FIGURES[name][1], history)
         figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
+        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
     assert pixels.std() > 5
     assert caption.endswith(".")
 
 
 @pytest.mark.slow
 def test_the_same_run_gives_the_same_figures(history: History, tmp_path: Path) -> None:
-    few = {name: figures.FIGURES[name] for name in ("sampled", "why")}
+    few = {name: figures.FIGURES[name] for name in ("sampled", "bias")}
     first, second = (figures.draw_all(history, tmp_path, few) for _ in range(2))
     assert [drawing.svg for drawing in first] == [drawing.svg for drawing in second]
 
@@ -67,14 +66,14 @@ def test_a_strangers_file_of_atoms_is_read_like_the_others(odd: str, finished: R
         structure.quantities(History(finished))
 
 
-def test_a_run_that_lost_its_scores_or_models_says_what_is_missing(finished: RunDirectory, tmp_path: Path) -> None:
-    for name in ("scores.zarr", "models"):
+def test_a_run_that_lost_its_scores_or_frames_says_what_is_missing(finished: RunDirectory, tmp_path: Path) -> None:
+    for name in ("scores.zarr", "frames.zarr"):
         (finished.path / name).rename(tmp_path / name)
-    few = {name: figures.FIGURES[name] for name in ("sampled", "models")}
+    few = {name: figures.FIGURES[name] for name in ("sampled", "sphere")}
     told = [drawing.trouble for drawing in figures.draw_all(History(finished), tmp_path, few)]
     assert told == [
         "there is nothing to draw: no frame has been scored",
-        "there is nothing to draw: no model was trained",
+        "there is nothing to draw: the frames hold no vorticity on a Gaussian grid (latitude, longitude)",
     ]
 
 
@@ -84,7 +83,6 @@ def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:
     # Two walkers for 1 s of start, 12 segments of 0.5 s, and 3 s until the run ends.
     assert found[slot_time.STARTING] == pytest.approx(1.0 / 10)
     assert found[slot_time.SIMULATING] == pytest.approx(12 * 0.48 / 10)
-    assert [f"{number} slots" in slots._caption(history, number) for number in (1, 2)] == [False, True]
 
 
 def test_every_frame_is_traced_to_its_segment(history: History) -> None:
@@ -98,48 +96,6 @@ def test_every_frame_is_traced_to_its_segment(history: History) -> None:
 def test_descendants_and_generations_agree(history: History) -> None:
     """Every segment counts once for each of its ancestors."""
     assert history.segments.descendants().sum() == history.segments.generations().sum()
-
-
-def chains(length: int, number: int) -> SegmentTable:
-    """Chains of segments, each started from the one before it."""
-    n = length * number
-    parent = np.where(np.arange(n) < number, -1, np.arange(n) - number)
-    blank, named = np.zeros(n, int), np.array(["Novelty"] * n, dtype=object)
-    time = np.arange(n, dtype=float)
-    return SegmentTable(
-        blank,
-        np.arange(n),
-        blank,
-        np.arange(n),
-        parent,
-        blank,
-        named,
-        blank,
-        named,
-        blank,
-        {},
-        time,
-        time + 1,
-        time,
-        np.zeros(n, bool),
-        blank,
-        blank,
-    )
-
-
-def test_of_many_segments_the_longest_lineages_are_kept_whole() -> None:
-    segments = chains(length=100, number=100)
-    kept = lineage.longest_lineages(segments, 500)
-    assert len(kept) == 500
-    parents = segments.parent[kept]
-    assert set(parents[parents >= 0]) <= set(kept)
-
-
-def test_branches_of_a_tree_have_heights_of_their_own() -> None:
-    segments = chains(length=3, number=4)
-    y = lineage.heights(segments, np.arange(12))
-    assert len(set(y[8:])) == 4  # the tips
-    assert (y[8:] == y[:4]).all()  # a chain without branches is straight
 
 
 def test_principal_components_keep_distances() -> None:
@@ -293,13 +249,6 @@ def test_neighbours_along_the_chain_are_no_contacts() -> None:
     assert structure.number_of_contacts(np.ones((1, 6, 6), bool)) == [3 + 2 + 1]
 
 
-@pytest.mark.parametrize(("losses", "scale"), [([3.0, 1.0], "log"), ([3.0, -1.0], "linear"), ([-1.0, -2.0], "linear")])
-def test_losses_below_zero_are_shown(losses: list[float], scale: str) -> None:
-    axes = style.sheet(2.0).subplots()
-    learning._losses(axes, [{"version": 1, "accepted": True, "history": [{"loss": loss} for loss in losses]}])
-    assert axes.get_yscale() == scale
-
-
 def test_versions_are_named_as_far_as_their_names_have_room() -> None:
     for moments, named in (([(10.0, 1), (50.0, 2)], True), ([(10.0, 1), (15.0, 2)], False)):
         axes = style.sheet(2.0).subplots()
@@ -354,26 +303,11 @@ def test_a_policy_keeps_its_colour() -> None:
 
 
 def test_a_start_that_is_run_again_was_chosen_once(finished: RunDirectory) -> None:
-    """The report, the page and `status` say one number."""
+    """The chart, the graph of stages and `status` say one number."""
     journal = Journal(finished.journal)
     journal.append(Start(start=900, seed=1, policy="Novelty"), Start(start=901, seed=1, policy="Novelty", again=900))
     journal.close()
     watched = Watched.of(History(finished))
-    _, caption = choices.draw(watched.history)
     number = sum(watched.history.overview().starts.values())
-    assert f"{number:,} starts were chosen" in caption
+    assert sum(map(sum, models.chosen(watched)["by_policy"])) == number
     assert {"starts": f"{number:,}"} in [stage["counts"] for stage in stages.answer(watched)["stages"]]
-
-
-def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:
-    """Each at the frames that it was trained on; without two there is none, without one no panel."""
-    told = [(800, 0.1), (200, 0.4), (400, None), (500, float("nan"))]
-    (card,) = made.cards()[:1]
-    cards = [card | {"version": i, "frames": frames, "held_out": error} for i, (frames, error) in enumerate(told, 1)]
-    assert learning.curve(cards) == [(800, 0.1), (200, 0.4)]
-    for some, panels in (cards[2:], 1), (cards[1:], 2), (cards, 3):
-        history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda some=some: some))
-        figure, _ = learning.draw(history)
-        assert len(figure.axes) == panels
-    line = figure.axes[-1].lines[0]
-    assert np.array_equal(line.get_xydata(), [[200, 0.4], [800, 0.1]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 import re
 from html.parser import HTMLParser
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from steersman.calls.start import describe
-from steersman.dashboard import figures, page, report, style, tables
+from steersman.dashboard import figures, page, report, style
 from steersman.dashboard.live import gallery
 from steersman.dashboard.live.views import stages
 from steersman.dashboard.live.watched import Watched
@@ -24,6 +25,10 @@ from steersman.journal.file import Journal
 from steersman.journal.records import Note, Run, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import trust
+from steersman.stages.errors import UntrustedCode
+from tests.dashboard.conftest import HOSTILE, REASON
+from tests.dashboard.kept import kept
+from tests.dashboard.serving import unpacked
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -70,8 +75,7 @@ def write(directory: RunDirectory) -> Page:
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of the text: figures take most of the time."""
-    for name in list(figures.FIGURES):
-        monkeypatch.delitem(figures.FIGURES, name)
+    monkeypatch.setattr(report, "FIGURES", {})
 
 
 @pytest.mark.slow
@@ -81,30 +85,34 @@ def test_the_report_is_one_page_that_needs_nothing_else(reported: RunDirectory) 
     assert not {"link", "iframe", "img"} & set(page.tags)
     assert all(reference.startswith(("#", "data:")) for reference in page.references)
     assert not any("@import" in text for text in page.scripts)
-    assert not re.search(r"url\((?!#)", reported.report.read_text().partition("<article")[2])
 
 
 def test_the_report_tells_outcome_reasons_models_and_commands(reported: RunDirectory) -> None:
-    page = read(reported)
-    assert "reached its goal: coverage rose by less than 1 %" in page.text
-    assert "its cell of z holds <3 frames" in page.text  # the reason of a start, as it was given
-    assert "worse than its predecessor" in page.text
-    assert re.search(r"steersman why \S*fold-0001 w[01]\.\d+", page.text)
-    assert "22 finished, 1 failed, 1 stopped" in page.text
+    words, found = read(reported).text, kept(reported)
+    assert "reached its goal: coverage rose by less than 1 %" in words, "without JavaScript, too"
+    name, below, parent, _, reason, _ = found["starts"]["rows"][0]
+    segments = History(reported).segments
+    assert (below, reason) == (segments.descendants().max(), REASON)
+    assert (segments.find(name) >= 0, parent) == (True, "")
+    assert found["models"]["versions"][1]["reason"] == "worse than its predecessor"
+    assert any(
+        re.search(r"steersman why \S*fold-0001 w[01]\.\d+", each) for each in found["stages"]["settings"]["commands"]
+    )
+    assert found["state"]["facts"]["segments"] == {"finished": 22, "failed": 1, "stopped": 1}
 
 
 def test_every_figure_is_in_the_page_and_in_its_folder(reported: RunDirectory) -> None:
-    page = read(reported)
-    assert page.tags.count("svg") == len(figures.FIGURES)
+    assert [each["name"] for each in kept(reported)["panels"]["panels"]] == [*figures.FIGURES]
     assert {path.stem for path in reported.figures.iterdir()} == set(figures.FIGURES)
 
 
 def test_text_of_others_is_never_markup(reported: RunDirectory) -> None:
     """A cause, a traceback, a reason and a parameter hold tags; none of them becomes one."""
-    page = read(reported)
     assert "<script>alert" not in reported.report.read_text()
-    assert page.text.count("<script>alert('x')</script>") >= 2
-    assert "<GGG>" in page.text
+    found = kept(reported)
+    assert HOSTILE in found["failures"]["groups"][0]["cause"]
+    assert HOSTILE in next(answer["text"] for asked, answer in found.items() if asked.startswith("stderr"))
+    assert found["stages"]["settings"]["params"]["sequence"] == "<GGG>"
 
 
 @pytest.mark.usefixtures("without_figures")
@@ -116,14 +124,15 @@ def test_a_run_guided_by_a_reference_says_so_at_the_top(guided: RunDirectory, fi
 @pytest.mark.usefixtures("without_figures")
 def test_what_was_noted_is_told_with_how_often(finished: RunDirectory) -> None:
     """A run whose scoring failed ends by its budget like any other: its report must tell."""
-    assert "Notes" not in write(finished).text
+    write(finished)
+    assert kept(finished)["failures"]["noted"] == []
     journal = Journal(finished.journal)
     for text in ("metric right failed: KeyError: 'x'",) * 3 + ("scoring with model 0 failed: <b>",):
         journal.append(Note(text=text))
     journal.close()
-    assert re.search(
-        r"metric right failed: KeyError: 'x'\s+3\s+scoring with model 0 failed: <b>\s+1", write(finished).text
-    )
+    write(finished)
+    told = [["metric right failed: KeyError: 'x'", 3], ["scoring with model 0 failed: <b>", 1]]
+    assert kept(finished)["failures"]["noted"] == told
 
 
 @pytest.mark.slow
@@ -131,10 +140,11 @@ def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkey
     def fail(history: History) -> None:
         raise ZeroDivisionError("<b>no frames</b>")
 
-    monkeypatch.setitem(figures.FIGURES, "why", ("Why", fail))
-    page = write(finished)
-    assert "This figure is missing: ZeroDivisionError: <b>no frames</b>" in page.text
-    assert page.tags.count("svg") == len(figures.FIGURES) - 1
+    monkeypatch.setitem(figures.FIGURES, "contacts", ("Contacts", fail))
+    write(finished)
+    found = kept(finished)["panels"]
+    assert found["trouble"].startswith("Contacts: ZeroDivisionError: <b>no frames</b>")
+    assert len(found["panels"]) == len(figures.FIGURES) - 1
 
 
 OWN_FIGURES = """
@@ -171,14 +181,16 @@ def test_a_workflow_s_own_figures_stand_in_its_report(
     obeys what they say."""
     finished.workflow.write_text(OWN_FIGURES)
     finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
-    page = write(finished)
-    assert "allow it with --trust" in page.text
+    write(finished)
+    assert kept(finished)["panels"]["trouble"] == str(UntrustedCode(str(finished.workflow)))
     trust.trust(finished.workflow)
-    page = write(finished)
-    assert re.search(r"[1-9][0-9]* scored frames <b>", page.text)
-    assert "Later" not in page.text
-    assert "This figure is missing: ZeroDivisionError: nothing" in page.text
-    assert "This figure is missing: BadInput: it returned 7; a figure function returns" in page.text
+    write(finished)
+    found = kept(finished)
+    meta, _ = unpacked(base64.b64decode(found["panel?name=counted"]))
+    assert re.fullmatch(r"[1-9][0-9]* scored frames <b>", meta["caption"])
+    assert [each["title"] for each in found["panels"]["panels"]] == ["How many", "Alone"], "and nothing of later"
+    assert "Broken: ZeroDivisionError: nothing" in found["panels"]["trouble"]
+    assert "Number: BadInput: it returned 7" in found["panels"]["trouble"]
     assert all((finished.figures / f"{name}.svg").exists() for name in ("counted", "alone"))
     told = capsys.readouterr().err
     assert "'broken': ZeroDivisionError: nothing \\x1b[2J" in told
@@ -191,28 +203,30 @@ def test_a_run_that_lost_a_part_still_gets_its_report(finished: RunDirectory, lo
     path = finished.path / lost
     if path.exists():
         path.rename(finished.path / "gone")
-    assert "its cell of z holds" in write(finished).text
+    assert write(finished).open == []
+    assert kept(finished)["starts"]["rows"][0][4] == REASON
 
 
 @pytest.mark.usefixtures("without_figures")
 def test_a_damaged_file_costs_its_own_table_only(finished: RunDirectory) -> None:
     (finished.path / "environment.json").write_text("{")
-    page = write(finished)
-    assert "This part is missing: JSONDecodeError" in page.text
-    assert "The most influential starts" in page.text
+    write(finished)
+    found = kept(finished)
+    assert "JSONDecodeError" in found["stages"]["missing"]
+    assert found["starts"]["rows"]
 
 
 def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
     page = write(empty)
     assert "The run failed: prepare: ValueError: no such letter" in page.text
-    assert "svg" not in page.tags
+    assert kept(empty)["panels"]["panels"] == []
 
 
 @pytest.mark.parametrize("of", ["figure", "report"])
 def test_where_nothing_can_be_written_one_sentence_says_so(
     finished: RunDirectory, of: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(report, "FIGURES", {name: (name, figures.FIGURES["slots"][1]) for name in ("one", "two")})
+    monkeypatch.setattr(report, "FIGURES", {name: (name, figures.FIGURES["sampled"][1]) for name in ("one", "two")})
     (finished.figures / "one.svg" if of == "figure" else finished.report).mkdir(parents=True)  # root may write anywhere
     with pytest.raises(BadDirectory) as told:
         report.write_report(finished)
@@ -228,10 +242,12 @@ def test_where_nothing_can_be_written_one_sentence_says_so(
 def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
     finished: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "not whole" not in write(finished).text
+    write(finished)
+    assert kept(finished)["state"]["flaws"] == []
     text = finished.journal.read_text()
     finished.journal.write_text(text.replace('"workflow"', '"work1low"', 1))
-    assert f"The journal is not whole: {History(finished).flaws[0]}" in write(finished).text
+    write(finished)
+    assert kept(finished)["state"]["flaws"][0] == str(History(finished).flaws[0])
     monkeypatch.setattr(file, "VERSION", file.USUAL - 1)
     monkeypatch.setattr(file, "USUAL", file.USUAL - 1)
     assert "The journal cannot be read: JournalTooNew" in write(finished).text
@@ -239,17 +255,17 @@ def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
 
 def test_of_a_site_is_shown_what_is_special_about_it(tmp_path: Path) -> None:
     for given, shown in (
-        ({}, "name: ours"),
-        ({"training": {"workers": 3}, "lease_s": 5.0}, "name: ours, training.workers: 3, lease_s: 5.0"),
+        ({}, {"name": "ours"}),
+        ({"training": {"workers": 3}, "lease_s": 5.0}, {"name": "ours", "training.workers": "3", "lease_s": "5.0"}),
     ):
         site = Site.model_validate({"name": "ours", **given}).model_dump(mode="json")
         directory = RunDirectory(tmp_path)
         directory.settings_file.write_text(yaml.safe_dump({"params": {}, "site": site}, sort_keys=False))
-        assert tables.parameters(History(directory, read=False)) == [("site", shown)]
+        assert stages.site(History(directory, read=False)) == shown
 
 
 def test_of_a_parameter_that_was_changed_is_shown_what_it_was_at_the_beginning(tmp_path: Path) -> None:
-    """On the page, in the list of runs and in the report: frames of before were made with that."""
+    """On the page and in the list of runs: frames of before were made with that."""
     directory = run_directory.create(tmp_path, "run", tmp_path / "run")
     directory.settings_file.write_text(yaml.safe_dump({"params": {"m": 3.0, "n": 1}, "site": {"name": "ours"}}))
     story = Run(workflow="w", seed=0), Tell(id="1", who="me", verb="set", text="m=3.5", settings={"m": 3.5})
@@ -259,7 +275,6 @@ def test_of_a_parameter_that_was_changed_is_shown_what_it_was_at_the_beginning(t
     history, words = History(directory), {"m": "3.5 (at the beginning 3.0)", "n": "1"}
     assert stages.settings(Watched.of(history))["params"] == words
     assert gallery.line(directory)["params"] == words
-    assert set(tables.parameters(history)) >= set(words.items())
 
 
 def test_errors_survive_pickle() -> None:
@@ -272,5 +287,5 @@ def test_a_figure_is_as_wide_as_it_was_drawn_and_no_wider_than_the_page(
     inches: float, rem: float, tmp_path: Path
 ) -> None:
     svg = figures.save_svg(style.sheet(4.0, inches), tmp_path / "x.svg")
-    found = page.figure(figures.Drawing("x", "title", "caption", svg))
+    found = page.figure("title", "caption", svg)
     assert f"width: min(100%, {rem:.4g}rem)" in found

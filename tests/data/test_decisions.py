@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from steersman.dashboard.tables import _candidates
 from steersman.data import tables
 from steersman.data.errors import DamagedPart
 from steersman.data.history import History
@@ -55,7 +54,6 @@ def test_a_damaged_line_costs_itself_whoever_reads_it(run: RunDirectory, damaged
     history, left = History(run), [0, 2, 3]
     with pytest.warns(DamagedPart, match="line 2"):
         assert tables.decisions(history).index.tolist() == left
-    assert _candidates(history, set(range(STARTS))) == dict.fromkeys(left, 7)
     assert [why(history, f"w0.{number}")["candidates"] for number in range(STARTS)] == [7, 0, 7, 7]
     assert ranking_seconds(run) == len(left)
     assert next(each.problem for each in verify(run) if each.what == "decisions") == "line 2 is damaged"

@@ -16,9 +16,9 @@ from steersman import budget, reached
 from steersman.calls.opened import open_run
 from steersman.cli import runs
 from steersman.cli.display import view
-from steersman.dashboard import tables
 from steersman.dashboard.live import overview, prometheus
 from steersman.dashboard.live.gallery import line
+from steersman.dashboard.live.views import starts
 from steersman.dashboard.live.watched import Watched
 from steersman.data.facts import digits, facts, missed, percent
 from steersman.data.history import History
@@ -167,7 +167,7 @@ def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:
     console.print(view(history.state, history.overview(), "x"))
     assert history.state.name_of(parent) == "w0.1:7"
     assert "from w0.1:7" in console.file.getvalue()  # type: ignore[attr-defined]
-    assert [row[2] for row in tables.influential(history)] == ["prepared start", "w0.1:7"]
+    assert [row[2] for row in starts.answer(Watched.of(history))["rows"]] == ["", "w0.1:7"]
     assert why(history, "w0.2")["parent"]["name"] == "w0.1:7"
     assert overview._decision(history.state, history.start(2))["origin"] == "from w0.1:7"
     assert "w7" in history.state.origin(history.start(3)), "of which the journal knows nothing more"

@@ -309,7 +309,7 @@ def test_figures_of_the_report_are_given_as_figures(opened: steersman.Run) -> No
     assert figure.axes
     assert figure.get_label()
     assert vars(figure)["_repr_png_"]().startswith(b"\x89PNG")  # a notebook asks for it
-    assert {"sampled", "lineage", "slots"} <= set(dir(opened.plot))
+    assert {"sampled", "contacts", "bias"} <= set(dir(opened.plot))
 
 
 def test_a_figure_of_the_workflow_file_is_listed_with_the_others(run: RunDirectory) -> None:
@@ -321,7 +321,7 @@ def test_a_figure_of_the_workflow_file_is_listed_with_the_others(run: RunDirecto
     opened = steersman.open_run(run.path, trust=True)
     assert set(dir(opened.plot)) == {*before, "yardsticks", "mine"}
     run.workflow.write_text("raise ValueError")
-    assert {"sampled", "lineage", "slots"} <= set(dir(opened.plot))
+    assert {"sampled", "contacts", "bias"} <= set(dir(opened.plot))
 
 
 def test_it_says_of_itself_what_status_says(opened: steersman.Run) -> None:

@@ -2,6 +2,7 @@
 runs that they leave: from OpenMM, or a flow on the sphere, to the report.
 """
 
+import base64
 import functools
 import os
 import re
@@ -23,6 +24,8 @@ from steersman.models import CVAE
 from steersman.stages import loading
 from steersman.steering.decide import CHOSE_NONE
 from tests.apps import debian
+from tests.dashboard.kept import kept
+from tests.dashboard.serving import unpacked
 from tests.engine.conftest import opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -90,7 +93,7 @@ def test_a_peptide_is_folded_and_stored_with_units_and_every_figure_is_drawn(ran
     assert np.isfinite(stored.energy.values).all()
     z, _ = CVAE.load(directory.model(state.models.newest)).encode(stored.contacts.values)
     assert z.shape == (stored.sizes["frame"], 2)
-    assert "This figure is missing" not in directory.report.read_text()
+    assert not kept(directory)["panels"]["trouble"]
     drawn = {path.stem for path in directory.figures.glob("*.svg")}
     assert drawn == FIGURES.keys() - {"sphere", "bias"} | {"yardsticks"}
 
@@ -109,6 +112,6 @@ def test_members_are_drawn_and_run_as_drawn_and_counted(ran: Callable[[str], Pat
     assert stored.vorticity.dims == ("frame", "lat", "lon")
     assert stored.vorticity.attrs["units"] == "s-1"
     assert {"sphere", "extremes", "lead_times"} <= {path.stem for path in directory.figures.glob("*.svg")}
-    told = directory.report.read_text()
-    assert "no segment was started from one of them" in told, "drawn members have no frames that they came from"
-    assert "This figure is missing" not in told
+    meta, _ = unpacked(base64.b64decode(kept(directory)["panel?name=sampled"]))
+    assert "no segment was started from one of them" in meta["caption"], "drawn members have no frames they came from"
+    assert not kept(directory)["panels"]["trouble"]

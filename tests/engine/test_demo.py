@@ -17,6 +17,7 @@ from steersman.stages import loading
 from steersman.stages import start as stages
 from steersman.steering import Bias
 from steersman.store import Span, Window
+from tests.dashboard.kept import kept
 from tests.engine.conftest import completed
 
 pytestmark = pytest.mark.slow
@@ -87,4 +88,4 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
             np.testing.assert_array_equal(values, stored[name], err_msg=f"{name} of start {start.start}")
         assert (np.abs(stored["bias"]).max() > 0) == (start.bias > 0)
     assert "bias" in {path.stem for path in directory.figures.glob("*.svg")}
-    assert "This figure is missing" not in directory.report.read_text()
+    assert not kept(directory)["panels"]["trouble"]

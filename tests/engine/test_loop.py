@@ -20,6 +20,7 @@ from steersman.journal.records import Began, Ended, Note, Stage, Start, Stop, wo
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
+from tests.dashboard.kept import kept
 from tests.engine.conftest import WriteWorkflow, completed, finished, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -286,7 +287,7 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
     directory, state, summary = completed(path, "--report", cwd=tmp_path, code=5)
     assert told in summary["reason"]
     assert state.frames == 0
-    assert told in directory.report.read_text()
+    assert told in kept(directory)["state"]["sentences"][0]
 
 
 def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow, tmp_path: Path) -> None:

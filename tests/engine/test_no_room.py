@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.system import node
 from steersman.system.errors import EngineError
+from tests.dashboard.kept import kept
 from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -78,8 +78,7 @@ def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_w
     asked = steersman(*shell, cwd=tmp_path)
     assert asked.returncode == 0, "what the end of a run says to ask is of a segment that there was"
     idle = float(resumed.stdout.partition("slots idle")[2].split()[0])
-    simulating = directory.report.read_text().partition("slots simulating")[2]
-    assert float(re.findall(r"[\d.]+(?= %)", simulating)[0]) == pytest.approx(100 - idle, abs=0.11)
+    assert 100 * kept(directory)["state"]["shares"]["simulating"] == pytest.approx(100 - idle, abs=0.11)
 
 
 def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from steersman.dashboard import page
-from steersman.dashboard.figures import Drawing, save_svg
+from steersman.dashboard.figures import save_svg
 from steersman.system.files import replace_file
 
 Rows = Sequence[tuple[str, str]]
@@ -59,7 +59,7 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
         *map(page.paragraph, made.said["notes"]),
         page.section("The model", page.facts(made.facts)),
         *(page.section(name, page.facts(rows)) for name, rows in made.results.items()),
-        page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", made.caption, svg))),
+        page.section("Figure", page.figure("Time scales and free energy", made.caption, svg)),
     ]
     replace_file(folder / "report.html", page.page(title, sections))
     return known

@@ -42,13 +42,13 @@ class Plots:
     def _drawn(self, name: str) -> Figure:
         """Raises: UnknownName: there is no such figure. NothingToDraw: the run does not hold what it shows."""
         from steersman.dashboard import style
-        from steersman.dashboard.figures import FIGURES, contributed
+        from steersman.dashboard.figures import FIGURES, contributed, drawn
 
         known = FIGURES if name in FIGURES else FIGURES | contributed(self._history)
         if name not in known:
             raise UnknownName("figure", name, known)
         with style.applied():
-            figure, caption = known[name][1](self._history)
+            figure, caption = drawn(known[name][1], self._history)
         figure.set_label(caption)
         vars(figure)["_repr_png_"] = functools.partial(_png, figure)  # what pyplot did not make, notebooks do not show
         return figure

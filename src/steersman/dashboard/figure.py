@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from matplotlib.figure import Figure
+from typing import Any
 
 from steersman.data.history import History
 
-Draw = Callable[[History], tuple[Figure, str]]
+Draw = Callable[[History], Any]  # a Figure or an array, alone or with a caption
 Applies = Callable[[History], bool]
-PLACED: dict[str, tuple[int, str, Draw]] = {}  # name -> place, title, function
-LIVE: dict[str, Applies] = {}  # those that the page shows, too, of runs to which they apply
+PLACED: dict[str, tuple[int, str, Draw, Applies]] = {}  # by name; the place in the report, title, function
 
 
-def figure(
-    name: str, title: str, place: int, *, once: bool = False, live: Applies | None = None
-) -> Callable[[Draw], Draw]:
-    """Let the report have a figure.
+def figure(name: str, title: str, place: int, applies: Applies, *, once: bool = False) -> Callable[[Draw], Draw]:
+    """Let the page and the report have a figure that may stand in a paper.
 
     Args:
-        place: in the report, from the smallest to the largest.
+        place: among them, from the smallest to the largest.
+        applies: whether the page offers it, of a run that may go on: looked up in little time.
         once: each frame counts once, which is said where frames have weights.
-        live: the page shows it, too, of runs to which it applies.
     """
 
     def placed(draw: Draw) -> Draw:
-        PLACED[name] = place, title, _once(draw) if once else draw
-        if live:
-            LIVE[name] = live
+        PLACED[name] = place, title, _once(draw) if once else draw, applies
         return draw
 
     return placed
 
 
 def _once(draw: Draw) -> Draw:
-    def drawn(history: History) -> tuple[Figure, str]:
+    def drawn(history: History) -> Any:
         figure, caption = draw(history)
         weighted = any(mode.weighs for mode in history.state.modes)
         return figure, f"{caption} Each frame counts once, whatever its weight." if weighted else caption

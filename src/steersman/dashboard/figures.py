@@ -13,26 +13,30 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style, yardsticks
-from steersman.dashboard.figure import LIVE, PLACED, Draw
+from steersman.dashboard.figure import PLACED, Draw
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
 from steersman.stages import loading, panel, trust
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.system.calls import called
 from steersman.system.errors import place, told
 from steersman.system.files import replace_file
+
+Functions = Mapping[str, tuple[str, Callable[[Any, Any], Any]]]  # name -> title, function of a workflow file
 
 for _file in Path(__file__).parent.glob("*.py"):
     if "\n@figure(" in _file.read_text(encoding="utf-8"):
         import_module(f"{__package__}.{_file.stem}")
 FIGURES: dict[str, tuple[str, Draw]] = {
-    name: (title, draw) for name, (_, title, draw) in sorted(PLACED.items(), key=lambda item: item[1][0])
+    name: (title, draw) for name, (_, title, draw, _) in sorted(PLACED.items(), key=lambda item: item[1][0])
 }
 
 
-def live(history: History) -> Mapping[str, tuple[str, Draw]]:
-    """Those that the page shows of a run, too: they run no code of it."""
-    return {name: FIGURES[name] for name, applies in LIVE.items() if applies(history)}
+def applying(history: History) -> dict[str, tuple[str, Draw]]:
+    """Those that a run may have something for: they run no code of it."""
+    return {name: each for name, each in FIGURES.items() if PLACED[name][3](history)}
 
 
 SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
@@ -71,20 +75,31 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
         return {}
     workflow = trust.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])
+    return of_workflow(workflow, params, workflow.figures)
 
-    def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
-        def draw(history: History) -> tuple[Figure, str]:
-            found = called(function, params, Results(history))
-            if found is None:
-                raise NothingToDraw("the workflow has nothing to draw here yet")
-            return panel.drawn(found)
 
-        return draw
+def of_workflow(workflow: Workflow, params: Params, functions: Functions) -> dict[str, tuple[str, Draw]]:
+    """The yardsticks of a workflow, and what some of its functions draw."""
 
-    drawn: dict[str, tuple[str, Draw]] = {}
-    if workflow.yardsticks:
-        drawn["yardsticks"] = ("What was reached", lambda history: yardsticks.draw(history, workflow, params))
-    return drawn | {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
+    def by(function: Callable[[Any, Any], Any]) -> Draw:
+        return lambda history: called(function, params, Results(history))
+
+    own = {name: (title, by(function)) for name, (title, function) in functions.items()}
+    if not workflow.yardsticks:
+        return own
+    return {"yardsticks": ("What was reached", lambda history: yardsticks.draw(history, workflow, params)), **own}
+
+
+def drawn(draw: Draw, history: History) -> tuple[Figure, str]:
+    """A figure and its caption. Raises: NothingToDraw. BadInput: the function returned something else."""
+    return panel.drawn(made(draw, history))
+
+
+def made(draw: Draw, history: History) -> Any:
+    """What a function returns. Raises: NothingToDraw: it is None."""
+    if (found := draw(history)) is None:
+        raise NothingToDraw("the workflow has nothing to draw here yet")
+    return found
 
 
 def svg_of(figure: Figure) -> str:
@@ -101,21 +116,18 @@ def svg_of(figure: Figure) -> str:
 
 def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
-    return _saved(svg_of(figure), path)
-
-
-def _saved(text: str, path: Path) -> str:
-    replace_file(path, text)  # what lies there may be a link to another file
+    replace_file(path, text := svg_of(figure))
     return text[text.index("<svg") :]
 
 
 def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) -> Drawing:
     try:
         with style.applied():
-            figure, caption = draw(history)
+            figure, caption = drawn(draw, history)
             text = svg_of(figure)
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
         return Drawing(name, title, trouble=told(error) + place(error), failed=True)
-    return Drawing(name, title, caption, _saved(text, folder / f"{name}.svg"))
+    replace_file(folder / f"{name}.svg", text)  # what lies there may be a link to another file
+    return Drawing(name, title, caption, text)

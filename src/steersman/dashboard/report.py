@@ -1,25 +1,17 @@
-"""Run directory -> report.html and figures: what was sampled and why, on one page that needs nothing else."""
+"""Run directory -> report.html and figures: the page of the run as a file that needs nothing else."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-
-from steersman.dashboard import page, tables
-from steersman.dashboard.figure import Draw
-from steersman.dashboard.figures import FIGURES, contributed, draw_all
-from steersman.dashboard.live import offline
+from steersman.dashboard import page
+from steersman.dashboard.figures import FIGURES, Drawing, contributed, draw_all
+from steersman.dashboard.live import offline, overview
 from steersman.data.history import History
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
-from steersman.system.errors import BadInput, told
+from steersman.system.errors import BadInput, EngineError, told
 from steersman.system.files import replace_file
 from steersman.system.terminal import remark
-
-MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
-NOTES = ("noted", "times")
-STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")
 
 
 def write_report(directory: RunDirectory) -> None:
@@ -40,80 +32,36 @@ def _page(directory: RunDirectory) -> str:
     try:
         history = History(directory)
     except Exception as error:  # a page that says what is wrong is better than none
-        words = page.paragraph(f"The journal cannot be read: {told(error)}", "failed")
-        return page.page(directory.path.name, [words])
-    return page.page(f"{history.name} - {directory.path.name}", _sections(history), *_views(history))
-
-
-def _views(history: History) -> tuple[str, str]:
-    """The views of the live page, with what they show of this run; empty when they cannot be had."""
+        return page.page(directory.path.name, [_failed(f"The journal cannot be read: {told(error)}")])
+    title, words = f"{history.name} - {directory.path.name}", _words(history)
     try:
-        return offline.embedded(history) if history.state.frames else ("", "")
-    except Exception as error:  # the figures and tables below do not need them
-        return "", page.paragraph(f"The views of the dashboard are missing: {error}", "failed")
+        return page.alone(title, *offline.embedded(history, *_figures(history), words))
+    except EngineError as error:  # of an editable install without the page's libraries, say
+        return page.page(title, [words, _failed(f"The views of the run are missing: {error}")])
 
 
-def _sections(history: History) -> Iterator[str]:
-    yield _heading(history)
-    yield _part("The run", lambda: page.facts(tables.facts(history)))
-    try:  # what the run is for comes before how it went
-        yield from _figures(history, contributed(history))
+def _figures(history: History) -> tuple[list[Drawing], str]:
+    """What could be drawn, what the run is for before how it went; and what could not, and why."""
+    found, trouble = FIGURES, ""
+    try:
+        found = contributed(history) | FIGURES
     except BadInput as error:  # a stranger's, or of an older Steersman: the run is reported all the same
-        yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
-    yield from _figures(history, FIGURES)
-    if history.directory.analysis.exists():
-        yield _part("Equilibrium", lambda: _equilibrium(history.directory))
-    yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
-    yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
-    yield _part("Failures", lambda: _failures(history))
-    yield _part("Notes", lambda: page.table(NOTES, tables.notes(history)))
-    yield _part("Go on from here", lambda: page.commands(tables.commands(history)))
-    yield _part("Parameters", lambda: page.facts(tables.parameters(history)))
-    yield _part("Made with", lambda: page.facts(tables.versions(history)))
+        trouble = str(error)
+    drawings = draw_all(history, history.directory.figures, found)
+    failed = [each for each in drawings if each.failed]
+    for each in failed:
+        remark(f"the report lacks the figure {each.name!r}: {each.trouble}")
+    return drawings, "; ".join(filter(None, [trouble, *(f"{each.title}: {each.trouble}" for each in failed)]))
 
 
-def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Iterator[str]:
-    for drawing in draw_all(history, history.directory.figures, figures):
-        if drawing.failed:
-            remark(f"the report lacks the figure {drawing.name!r}: {drawing.trouble}")
-        if drawing.svg or drawing.failed:
-            yield page.section(drawing.title, page.figure(drawing))
-
-
-def _heading(history: History) -> str:
+def _words(history: History) -> str:
+    """What stands there for those who have no JavaScript, or cannot have the views."""
     seen = history.overview()
-    lines = [page.paragraph(tables.outcome(seen), "outcome")]
-    if seen.guided:
-        lines.append(page.paragraph("Guided by a known reference: the policy of this run knew the answer.", "guided"))
-    if flaws := history.flaws:
-        lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
-    of = f", {seen.copy}" if seen.copy else ""
-    lines.append(page.paragraph(f"{history.directory.path}{of}, seed {seen.seed}", "soft"))
-    return page.header(f"{history.name}: what was sampled, and why", *lines)
+    guided = ["Guided by a known reference: the policy of this run knew the answer."] if seen.guided else []
+    flaws = [f"The journal is not whole: {each}" for each in history.flaws[:1]]
+    words = [f"{overview.outcome(seen)}.", *guided, *flaws, str(history.directory.path)]
+    return page.header(history.name, *map(page.paragraph, words))
 
 
-def _part(title: str, make: Callable[[], str]) -> str:
-    try:
-        return page.section(title, make())
-    except Exception as error:  # a damaged file may cost its own table, never the report
-        words = f"This part is missing: {told(error)}."
-        return page.section(title, page.paragraph(words, "failed"))
-
-
-def _equilibrium(directory: RunDirectory) -> str:
-    """What `steersman analyse` wrote there, or somebody else."""
-    said = json.loads(directory.read(directory.analysis / "analysis.json"))
-    svg = directory.read(directory.analysis / "figure.svg").decode()
-    problems = [page.paragraph(problem, "failed") for problem in said["problems"]]
-    picture = page.picture("Time scales and free energy", said["report"]["caption"], svg)
-    notes = map(page.paragraph, said.get("notes", []))  # older files have none
-    return "\n".join([*problems, *notes, page.facts(said["report"]["rows"]), picture])
-
-
-def _failures(history: History) -> str:
-    shown = tables.failures(history)
-    more = len(history.causes) - len(shown)
-    lines = [page.details(f"{name}: {cause}", text or "there is no file in errors/") for name, cause, text in shown]
-    if more > 0:
-        lines.append(page.paragraph(f"{more:,} more are in {history.directory.errors}.", "soft"))
-    return "\n".join(lines)
+def _failed(text: str) -> str:
+    return page.paragraph(text, "failed")

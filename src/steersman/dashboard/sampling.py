@@ -24,7 +24,7 @@ CROWD = 60  # marks around one place; more are drawn over them
 BINS = 20  # cells per direction in which new ground is counted
 
 
-@figure("sampled", "What was sampled", 10, once=True)
+@figure("sampled", "What was sampled", 10, lambda history: bool(history.state.scored), once=True)
 def draw(history: History) -> tuple[Figure, str]:
     """The plane of a score with its frames and starts, or a scalar score over time where there is no plane."""
     scored = Scored(history)

@@ -20,11 +20,10 @@ FIELD = "vorticity"
 SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale
 
 
-@figure("sphere", "The flow on the sphere", 40)
+@figure("sphere", "The flow on the sphere", 40, lambda history: _field(history) is not None)
 def draw(history: History) -> tuple[Figure, str]:
     """Vorticity maps of the first frame and of the sampled frame that is least zonal."""
-    stored = variables(history).get(FIELD)
-    if stored is None or not stored.sphere or len(stored.shape) != 2:
+    if not (stored := _field(history)):
         raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (latitude, longitude)")
     first, most = _extremes(history, stored)
     figure = style.sheet(2.6)
@@ -35,6 +34,11 @@ def draw(history: History) -> tuple[Figure, str]:
     figure.colorbar(shown, ax=[left, right], label=stored.label, shrink=0.7, aspect=30, extend="both")
     growth = _waviness(most.field[None])[0] / max(_waviness(first.field[None])[0], 1e-30)
     return figure, f"Its deviation from the zonal mean reaches {growth:.2g} times that of the first frame."
+
+
+def _field(history: History) -> StoredVariable | None:
+    stored = variables(history).get(FIELD)
+    return stored if stored and stored.sphere and len(stored.shape) == 2 else None
 
 
 @dataclass(frozen=True)

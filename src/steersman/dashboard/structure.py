@@ -30,11 +30,10 @@ POLYMER = (  # residues of proteins and nucleic acids, with caps and protonation
 Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
 
 
-@figure("contacts", "Contacts, early and late", 30, once=True)
+@figure("contacts", "Contacts, early and late", 30, lambda history: _contacts(history) is not None, once=True)
 def draw_contacts(history: History) -> tuple[Figure, str]:
     """Mean contact map of the first tenth of the segments, of the last, and their difference."""
-    stored = variables(history).get(CONTACTS)
-    if stored is None or not is_contact_map(stored):
+    if not (stored := _contacts(history)):
         raise NothingToDraw("the frames hold no contact maps")
     early, late = _mean_map(history, stored, 0.0, TENTH), _mean_map(history, stored, 1 - TENTH, 1.0)
     figure = style.sheet(3.1)
@@ -53,7 +52,7 @@ def draw_contacts(history: History) -> tuple[Figure, str]:
     return figure, _caption_of_maps(early, late)
 
 
-@figure("quantities", "What the frames hold", 50, once=True)
+@figure("quantities", "What the frames hold", 50, lambda history: bool(quantities(history)), once=True)
 def draw_quantities(history: History) -> tuple[Figure, str]:
     """Number of contacts, radius of gyration and stored scalars, as far as frames hold them."""
     measured = quantities(history)[:MOST_QUANTITIES]
@@ -65,6 +64,11 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
     column[-1].set_xlabel(history.clock.progress_scale.label)
     dots, frames = len(column[0].collections[0].get_offsets()), history.state.frames
     return figure, " ".join([f"Dots are {'' if dots >= frames else f'{dots:,} of {frames:,} '}frames.", *words])
+
+
+def _contacts(history: History) -> StoredVariable | None:
+    stored = variables(history).get(CONTACTS)
+    return stored if stored and is_contact_map(stored) else None
 
 
 def is_contact_map(variable: StoredVariable) -> bool:

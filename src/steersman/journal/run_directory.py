@@ -55,7 +55,7 @@ class RunDirectory:
         path: the directory, e.g. runs/fold-0007.
     Attributes:
         report: the page to open first; it works offline.
-        figures: the report's figures.
+        figures: those that may stand in a paper.
         frames: frames of each walker in `w0`, `w1`, ..., or of several in `m0`, `m1`, ...; any program that reads Zarr
             opens them, at any moment.
         topology: atoms of the frames, for viewers and exports; of molecules.

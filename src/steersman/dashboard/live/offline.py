@@ -10,72 +10,75 @@ import contextlib
 import json
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from steersman.dashboard.errors import PanelFails
+from steersman.dashboard.figures import Drawing
 from steersman.dashboard.live import answers, frame, latent_map, overview, panels, server
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 MOST_POINTS = 30_000
 MOST_SEGMENTS = 60_000  # of more, slots and lineage are left to the live page
 MOST_SCORES = 12  # to colour by, beside what every run has
 LINEAGES, FILM = 3, 24  # deepest lineages whose films are kept, and frames of each
 MOST_FILM_BYTES = 6 * 2**20  # of all films
-MOST_STDERR = 10
+MOST_STDERR = 20
 COLOURS = ("time", "policy", "version", "cluster")
 
 
-def embedded(history: History) -> tuple[str, str]:
-    """What goes into the head of a report, and what its body begins with.
+def embedded(history: History, drawings: Sequence[Drawing], trouble: str, words: str) -> tuple[str, str, str]:
+    """What goes into the head of a report, its scripts, and its body.
 
+    Args:
+        drawings, trouble: the figures that `figures/` has, and why it lacks others.
+        words: HTML that stands there until the scripts run.
     Raises: EngineError: the page's JavaScript libraries are not installed.
     """
     server.check_libraries()
     watched = Watched.of(history)
-    kept = dict(_kept(watched))
+    kept = dict(_kept(watched)) | dict(_panels(watched, drawings, trouble))
     has_molecule = "topology" in kept
-    style = "\n".join(_text(server.LIBRARIES, "uPlot.min.css") + _text(answers.PAGE, "page.css"))
+    style = "\n".join([_text(server.LIBRARIES, "uPlot.min.css"), _text(answers.PAGE, "page.css")])
     scripts = {file.name: file for file in answers.PAGE.iterdir() if file.name.endswith(".js")} | answers.scripts()
     modules = {f"steersman/{name}": _url(file.read_bytes()) for name, file in scripts.items()}
     libraries = ["uPlot.iife.min.js", *(["3Dmol-min.js"] if has_molecule else [])]
     head = [f"<style>\n{style}\n</style>", _script(json.dumps({"imports": modules}), "importmap")]
-    head += [_script(_text(server.LIBRARIES, name)[0]) for name in libraries]
-    body = [
-        '<header id="top"></header>\n<main id="page"></main>',
+    head += [_script(_text(server.LIBRARIES, name)) for name in libraries]
+    begin = [
         _script(msgspec.json.encode(kept).decode(), "application/json", "kept"),
         _script('import "steersman/run.js";', "module"),
     ]
-    return "\n".join(head), "\n".join(body)
+    return "\n".join(head), "\n".join(begin), f'<header id="top"></header>\n<main id="page">{words}</main>'
 
 
 def _kept(watched: Watched) -> Iterator[tuple[str, Any]]:
-    """Address of a view -> its answer: plain values, or base64 of what is packed."""
+    """Address of a view -> its answer: plain values, or base64 of what is packed; or why there is none."""
     now = watched.history.state.now
     yield (
         "state",
         overview.state(watched, now or time.time())
         | {"may_act": False, "others": [], "baseline": "", "live": False, "views": [*answers.views()]},
     )
-    for view in (*answers.WHOLE, *answers.views()):
-        with contextlib.suppress(EngineError):
-            yield view, _plain(answers.answer(watched, view, {}))
-    if len(watched.table) <= MOST_SEGMENTS:
-        yield "segments", _plain(answers.answer(watched, "segments", {}))
-    for segment in list(watched.history.causes)[-MOST_STDERR:]:
-        yield _asked("stderr", segment=segment), answers.answer(watched, "stderr", {"segment": segment})
+    asked: list[tuple[str, dict[str, str]]] = [(view, {}) for view in (*answers.WHOLE, *answers.views())]
+    asked += [("segments", {})] * (len(watched.table) <= MOST_SEGMENTS)
+    asked += [("stderr", {"segment": segment}) for segment in list(watched.history.causes)[-MOST_STDERR:]]
+    for view, query in asked:
+        try:
+            yield _asked(view, **query), _plain(answers.answer(watched, view, query))
+        except Exception as error:  # a damaged file may cost its own view, never the report
+            yield _asked(view, **query), {"missing": told(error)}
     with contextlib.suppress(EngineError):
         yield from _points(watched)
     with contextlib.suppress(EngineError):
         yield from _frames(watched)
-    yield from _panels(watched)
 
 
 def _points(watched: Watched) -> Iterator[tuple[str, Any]]:
@@ -127,35 +130,37 @@ def _apart(deepest: list[int], parent: np.ndarray) -> list[int]:
     return tips
 
 
-def _panels(watched: Watched) -> Iterator[tuple[str, Any]]:
-    """What only the page shows, for the workflow's figures stand in the report anyhow; and first what a bias found."""
-    found, trouble = list[dict[str, Any]](), list[str]()
+def _panels(watched: Watched, drawings: Sequence[Drawing], trouble: str) -> Iterator[tuple[str, Any]]:
+    """The figures as they are drawn already, then the panels of the workflow, which only the page shows."""
+    listed, troubles = list[dict[str, Any]](), [trouble] if trouble else []
+    for each in drawings:
+        if each.svg:
+            yield _asked("panel", name=each.name), _plain(panels.picture(each.title, each.caption, each.svg))
+            listed.append({"name": each.name, "title": each.title, "open": True})
     with contextlib.suppress(EngineError):
         workflow = watched.workflow()
-        shown = [(name, title, True) for name, title, _ in panels.own(watched)]
-        shown += [(name, title, False) for name, (title, _) in workflow[0].panels.items()] if workflow else []
-        for name, title, at_once in shown:
+        for name, (title, _) in workflow[0].panels.items() if workflow else ():
             try:
                 yield _asked("panel", name=name), _plain(panels.panel(watched, name))
-                found.append({"name": name, "title": title, "open": at_once})
+                listed.append({"name": name, "title": title})
             except NothingToDraw:
                 pass
             except PanelFails as error:
-                trouble.append(f"{title}: {error}")
-    yield "panels", {"panels": found, "trouble": "; ".join(trouble)}
+                troubles.append(f"{title}: {error}")
+    yield "panels", {"panels": listed, "trouble": "; ".join(troubles)}
 
 
 def _asked(view: str, **query: Any) -> str:
     """As the page asks for it."""
-    return f"{view}?{urllib.parse.urlencode(query)}"
+    return f"{view}?{urllib.parse.urlencode(query)}" if query else view
 
 
 def _plain(answer: Any) -> Any:
     return base64.b64encode(answer).decode() if isinstance(answer, bytes) else answer
 
 
-def _text(folder: Any, name: str) -> list[str]:
-    return [(folder / name).read_text(encoding="utf-8")]
+def _text(folder: Any, name: str) -> str:
+    return str((folder / name).read_text(encoding="utf-8"))
 
 
 def _url(script: bytes) -> str:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import SILENT_S, count, scores_of, without_scores
+from steersman.data.facts import SILENT_S, count, missed, scores_of, without_scores
 from steersman.data.history import History
 from steersman.data.overview import SIMULATING, Overview
 from steersman.journal import records
@@ -22,6 +21,10 @@ from steersman.journal.state import State
 WINDOWS_H = (24.0, 1.0, 1 / 6, 1 / 60)  # over which a metric's rise is said: the longest that fits twice into the run
 WORDS_H = {24.0: "day", 1.0: "hour", 1 / 6: "10 minutes", 1 / 60: "minute"}
 MOST_NAMED = 3  # causes that a sentence names
+OUTCOMES = {
+    "goal": "The run reached its goal: {}", "budget": "The run spent its budget: {}", "failed": "The run failed: {}",
+    "interrupted": "The run was interrupted: {}", "finished": "The run was told to finish {}",
+}  # fmt: skip
 GAP_S, GAP_STEPS = 60.0, 20  # a metric without a value for so long, and so many of its usual steps, has a gap
 
 
@@ -64,7 +67,7 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
     """The run in words."""
     state = history.state
     if found.ended:
-        yield f"{tables.outcome(found)}."
+        yield f"{outcome(found)}."
     elif found.paused_by:
         yield f"{found.paused_by} paused the run."
     if found.models:  # else its workflow may train none
@@ -79,6 +82,12 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
         yield f"{count(failed, 'segment')} failed, {times:,} of them with: {_cut(cause, 120)}"
     yield from (f"The {name} stage {_cut(how, 200)}" for name, how in found.failing.items())
+
+
+def outcome(seen: Overview) -> str:
+    """How a run ended, in words."""
+    known = OUTCOMES.get(seen.outcome, "The run has ended: {}")
+    return known.format(seen.reason) + missed(seen) if seen.ended else "The run has not ended yet"
 
 
 def _cut(text: str, most: int) -> str:

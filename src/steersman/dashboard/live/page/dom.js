@@ -71,6 +71,12 @@ export function table(header, rows, numbers = []) {
   );
 }
 
+// A text in which the names of segments and frames, as w3.17 and w3.17:4, are links that show them.
+export const linked = (text) =>
+  String(text ?? "")
+    .split(/\b(w\d+\.\d+(?::\d+)?)(?![\w.])/)
+    .map((part, i) => (i % 2 ? el("a", { href: `#${part}` }, part) : part));
+
 export function choice(label, values, chosen, onchange) {
   const names = (select) =>
     fill(

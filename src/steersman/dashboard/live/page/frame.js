@@ -2,7 +2,7 @@
 
 import { bounds, Line, Picture, Plane } from "steersman/arrays.js";
 import { words } from "steersman/colours.js";
-import { amount, choice, el, fill } from "steersman/dom.js";
+import { amount, choice, el, fill, linked } from "steersman/dom.js";
 import { Globe } from "steersman/globe.js";
 import { Molecule } from "steersman/molecule.js";
 
@@ -148,7 +148,7 @@ export class FrameView {
       el(
         "dl",
         { class: "why" },
-        rows.map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]),
+        rows.map(([name, text]) => [el("dt", {}, name), el("dd", {}, linked(text))]),
       ),
     );
     this.players = [];

@@ -91,6 +91,7 @@ export class LatentMap {
       const query = { colour: this.colour };
       if (
         this.view &&
+        !this.source.offline &&
         this.points?.meta.inside > 0 &&
         this.points.meta.total > this.points.x.length &&
         !this.points.meta.flat
@@ -489,7 +490,7 @@ export class LatentMap {
         el("span", { class: "ramp", style: { background: `linear-gradient(to right, ${rampStops().join(",")})` } }),
         el("span", { class: "number" }, (meta.beyond[1] ? "≥ " : "") + amount(meta.high)),
       );
-    const part = meta.every > 1 ? `; one of ${meta.every} is drawn, more where you zoom in` : "";
+    const part = meta.every > 1 ? `; one of ${meta.every} is ${this.source.offline ? "in this page" : "drawn, more where you zoom in"}` : "";
     fill(
       this.note,
       (meta.behind ? `Reading: ${amount(meta.behind)} frames to go. ` : "") +

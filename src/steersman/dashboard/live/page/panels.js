@@ -1,4 +1,4 @@
-// What the workflow's own file draws: figures, panels and yardsticks. A picture is an image, so no script in it runs.
+// Figures that may stand in a paper, those of the workflow's own file first. A picture is an image, so no script in it runs.
 
 import { bounds, Line, Picture } from "steersman/arrays.js";
 import { card, el, fill } from "steersman/dom.js";
@@ -12,7 +12,7 @@ export class Panels {
       style: { gridTemplateColumns: "repeat(auto-fit, minmax(min(100%, 30rem), 1fr))" },
     });
     this.note = el("p", { class: "small soft" });
-    this.node = card("panels", "The workflow's own figures", { short: "Figures" }, this.note, this.body);
+    this.node = card("panels", "What was sampled?", { short: "Figures" }, this.note, this.body);
     this.node.hidden = true;
   }
 

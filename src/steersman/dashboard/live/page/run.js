@@ -2,7 +2,7 @@
 
 import { Act } from "steersman/act.js";
 import { beginTheme, switchTheme } from "steersman/colours.js";
-import { $, card, choice, el, fill } from "steersman/dom.js";
+import { $, card, choice, el, fill, linked } from "steersman/dom.js";
 import { FrameView } from "steersman/frame.js";
 import { Lineage } from "steersman/lineage.js";
 import { LatentMap } from "steersman/map.js";
@@ -62,12 +62,11 @@ class Page {
       lassoed: (corners, generation) => this._lassoed(corners, generation),
     });
     const ofSegment = (i) => {
-      const s = this.segments;
-      if (s.frames[i] > 0) {
-        this.frame.of([{ walker: s.walker[i], row: s.first[i] + s.frames[i] - 1 }], 1);
-        if (!this._near($("frame"))) $("map-section").scrollIntoView({ block: "start" });
-      }
+      const hash = `#${this.segments.name(i)}`;
+      if (location.hash === hash) this._go();
+      else location.hash = hash; // "back" returns
     };
+    addEventListener("hashchange", () => this._go());
     this.slots = new Slots(source, this.segments, { chosen: ofSegment });
     this.lineage = new Lineage(this.segments, { chosen: ofSegment });
     this.held = el("div", { id: "lasso" });
@@ -147,6 +146,17 @@ class Page {
       { rootMargin: "-20% 0px -60% 0px" },
     );
   }
+  // The frame that the address names: #w3.17:4, or the last one of #w3.17. Whether it names one.
+  _go() {
+    const [, name, frame] = /^#(w\d+\.\d+)(?::(\d+))?$/.exec(location.hash) ?? [],
+      s = this.segments,
+      at = name ? s.find(name) : -1;
+    if (at < 0) return false;
+    const row = s.first[at] + Number(frame ?? Math.max(0, s.frames[at] - 1));
+    this._show(at, row);
+    if (!this._near(this.frame.node)) $("map-section").scrollIntoView({ block: "start" });
+    return true;
+  }
   _near(node) {
     const box = node.getBoundingClientRect();
     return box.bottom > 80 && box.top < innerHeight - 80;
@@ -201,9 +211,7 @@ class Page {
     this.slots.state(state);
     this.messages.state(state);
     this._others(state);
-    this.links.forEach((link, i) => {
-      link.hidden = this.sections[i].hidden;
-    });
+    this._links();
     if (state.change === this.change && !this.late) {
       if (state.status === "running") this.slots.draw();
       return;
@@ -239,11 +247,18 @@ class Page {
       this.drawn.clear();
       throw away.reason;
     } // the server went away between: all of it again
+    this._links();
     document.body.dataset.change = state.change;
+  }
+  _links() {
+    this.links.forEach((link, i) => {
+      link.hidden = this.sections[i].hidden;
+    });
   }
 
   _first() {
     // something to see before the first click
+    if (this._go()) return;
     const kept = this.source.offline && Object.keys(this.source.answers).find((name) => name.startsWith("frame?"));
     if (kept) return this.frame.of([Object.fromEntries(new URLSearchParams(kept.slice(6)))], 1);
     const s = this.segments;
@@ -306,11 +321,13 @@ class Page {
         best = i;
       }
     }
+    return this._show(p.segment[best], p.row[best]);
+  }
+  async _show(at, row) {
     const s = this.segments,
-      at = p.segment[best],
-      walker = s.walker[at],
-      row = p.row[best];
+      walker = s.walker[at];
     if (this.source.has("frame", { walker, row })) return this.frame.of([{ walker, row }], 1);
+    this.frame.turn += 1;
     const chain = [];
     for (let i = at; i >= 0; i = s.parent[i]) chain.push(s.name(i));
     fill(
@@ -320,7 +337,9 @@ class Page {
         "p",
         {},
         `Chosen by ${s.policies[s.policy[at]] ?? "unknown"}${s.model[at] ? `, with model ${s.model[at]}` : ""}. ` +
-          `Lineage: ${chain.slice(0, 8).reverse().join(" → ")}.`,
+          `Lineage: ${chain.length > 8 ? "… → " : ""}`,
+        linked(chain.slice(0, 8).reverse().join(" → ")),
+        ".",
       ),
       el(
         "p",

@@ -105,6 +105,7 @@ export class Kept {
     const found = this.answers[address(view, query)];
     if (found === undefined)
       throw new Refused("An offline page does not hold this. Open the run with: steersman dashboard RUN");
+    if (found.missing) throw new Refused(found.missing);
     return found;
   }
   async values(view, query) {

@@ -1,5 +1,5 @@
 // What broke: by cause, with what the failures share.
-import { amount, card, el, fill, table } from "steersman/dom.js";
+import { amount, card, el, fill, linked, table } from "steersman/dom.js";
 
 export default class {
   place = 60;
@@ -54,7 +54,7 @@ export default class {
           el(
             "dl",
             { class: "why", style: { margin: ".4rem 0" } },
-            facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]),
+            facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, linked(v))]),
           ),
           el(
             "p",
@@ -64,6 +64,8 @@ export default class {
               .slice(-12)
               .reverse()
               .map((name) => [el("button", { onclick: read(name) }, name), " "]),
+            group.times > 12 ? `the last 12 of ${amount(group.times)}. ` : "",
+            linked(group.segments.at(-1)),
           ),
           tail,
         );

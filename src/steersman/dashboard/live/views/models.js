@@ -217,18 +217,19 @@ export default class {
             {},
             el("summary", {}, "All versions in a table"),
             table(
-              ["version", "frames", "epochs", "last loss", "held out", "predecessor", "verdict", "because"],
+              ["version", "frames", "epochs", "seconds", "last loss", "held out", "predecessor", "verdict", "because"],
               versions.map((v) => [
                 v.version,
                 amount(v.frames),
                 v.loss.length,
+                amount(v.seconds.reduce((sum, s) => sum + s, 0)),
                 amount(v.loss.at(-1)),
                 amount(v.held_out),
                 amount(v.predecessor),
                 v.accepted ? "used" : "not used",
                 v.reason,
               ]),
-              [0, 1, 2, 3, 4, 5],
+              [0, 1, 2, 3, 4, 5, 6],
             ),
           )
         : null,

@@ -223,6 +223,7 @@ export default class {
       part("Site", s.site),
       s.code ? el("details", {}, el("summary", {}, "Code: workflow.py"), el("pre", {}, s.code)) : null,
       part("Made with", s.made_with),
+      part("Go on from here", s.commands),
       part("Files of the beginning, by SHA-256", s.files),
     );
   }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.dashboard import tables
 from steersman.dashboard.live import task_graph
 from steersman.dashboard.live.watched import Watched
+from steersman.data.history import History
+from steersman.executors.site import Site
 from steersman.journal.lock import driven
 from steersman.stages.kinds import STAGES
 from steersman.stages.kinds.simulate import Simulate
 from steersman.stages.kinds.stage import Shown
 from steersman.stages.kinds.steer import Steer
 from steersman.system import reading
+from steersman.system.plain import flat
 
 MOST_CODE = 100_000  # characters of the workflow file that are shown
 
@@ -34,13 +36,38 @@ def answer(watched: Watched) -> dict[str, Any]:
 
 
 def settings(watched: Watched) -> dict[str, Any]:
-    """Parameters, site, code and versions, as text."""
-    versions = watched.directory.environment()
-    packages = versions.pop("packages", {})
+    """Parameters, site, code and versions, as text; and what to type to go on."""
+    versions, given = watched.directory.environment(), watched.history.settings()
+    made_with = {
+        **{key: given.get(key) for key in ("seed", "rounds", "source")},
+        **versions.pop("packages", {}),
+        **versions,
+    }
     return {
         "params": watched.history.params_in_words,
-        "site": tables.site(watched.history),
+        "site": site(watched.history),
         "code": reading.text(watched.directory.workflow, watched.directory.path)[:MOST_CODE],
-        "made_with": {name: str(value) for name, value in {**versions, **packages}.items() if value is not None},
+        "made_with": {name: str(value) for name, value in made_with.items() if value is not None},
         "files": dict(watched.history.state.run.files),
+        "commands": commands(watched),
+    }
+
+
+def site(history: History) -> dict[str, str]:
+    """What is special about the run's site; what has its default value is left out."""
+    usual = flat(Site(name="").model_dump(mode="json"))
+    found = flat(history.settings().get("site") or {})
+    return {key: str(value) for key, value in found.items() if value is not None and value != usual.get(key)}
+
+
+def commands(watched: Watched) -> dict[str, str]:
+    """What to type to go on, and what it does."""
+    run, segments = watched.directory.path, watched.table
+    name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
+    return {
+        f"steersman why {run} {name}": "where a segment started, which policy chose that, what was passed over",
+        f"steersman status {run}": "how it stands with the run",
+        f"steersman report {run}": "make report.html again",
+        f"steersman export {run} --tables tables": "all tables, as CSV and Parquet",
+        f"python -ic \"import steersman; run = steersman.open_run('{run}'); print(run)\"": "tables and frames",
     }

@@ -1,4 +1,4 @@
-"""Model cards -> figure: where the time of each epoch of training went, under DeepEx's labels."""
+"""Records of `fit` -> figure: where the time of each epoch of training went, under DeepEx's labels."""
 
 from __future__ import annotations
 
@@ -11,26 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from steersman.dashboard import style
-from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
-from steersman.data.history import History
 
 STACKED = {
     "IpUpdateTime": style.SKY, "FwdTime": style.BLUE, "BwdTime": style.GREEN, "WtUpdateTime": style.ORANGE,
     "SyncTime": style.VERMILION,
 }  # fmt: skip
-
-MOST_VERSIONS = 30  # whose numbers still stand side by side
-
-
-@figure("epochs", "How the training time was spent", 80)
-def draw(history: History) -> tuple[Figure, str]:
-    """Seconds of every epoch of all versions, one after another, with a line where the next one begins."""
-    cards = history.directory.cards()
-    figure, caption = drawn([epoch for card in cards for epoch in card["history"]])
-    if len(cards) <= MOST_VERSIONS:
-        _mark_versions(figure.axes[0], cards)
-    return figure, caption
 
 
 def drawn(epochs: Sequence[dict[str, Any]]) -> tuple[Figure, str]:
@@ -55,16 +41,6 @@ def caption(epochs: Sequence[dict[str, Any]]) -> str:
     seconds = sum(epoch["seconds"] for epoch in epochs)
     shares = ", ".join(f"{label} {sum(epoch[label] for epoch in epochs) / seconds:.1%}" for label in STACKED)
     return f"{len(epochs)} epochs in {seconds:.3g} s: {shares}."
-
-
-def _mark_versions(axes: Axes, cards: Sequence[dict[str, Any]]) -> None:
-    first = 0.5
-    for card in cards:
-        axes.axvline(first, color=style.INK, linewidth=0.6, alpha=0.4)
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        axes.annotate(f"{card['version']}", (first, 1), xytext=(2, -8), fontsize="small", **place)
-        first += sum("TotalCompTime" in epoch for epoch in card["history"])
-    axes.set_xlabel("epoch (above: version of the model)")
 
 
 def _stack(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:

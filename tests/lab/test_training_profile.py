@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.collections import LineCollection
 
-from steersman.dashboard import epochs, style
+from lab import epochs
+from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
 from steersman.models.fitting.profile import COMPUTING
 
