@@ -41,7 +41,7 @@ def test_no_figure_is_blank(history: History, name: str) -> None:
     with style.applied():
         figure, caption = figures.drawn(figures.FIGURES[name][1], history)
         figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
     assert pixels.std() > 5
     assert caption.endswith(".")
 

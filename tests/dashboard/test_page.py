@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import pandas
 import pytest
 import yaml
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
+import steersman
 from steersman.benchmarks.dashboard import write_run
 from steersman.dashboard import figures, report, style
-from steersman.dashboard.live import answers
+from steersman.dashboard.live import answers, offline
 from steersman.dashboard.live.access import Access
 from steersman.data.slot_time import OTHER, PAUSED, READING, SIMULATING, STARTING, WAITING
 from steersman.engine.people import who
@@ -443,14 +446,17 @@ def test_runs_stand_side_by_side_with_what_differs(look: Look, tmp_path: Path) -
     look.check()
 
 
-def test_the_report_opens_from_disk_with_the_network_off(browser: Browser, finished: RunDirectory) -> None:
+def test_the_report_opens_from_disk_with_the_network_off(
+    browser: Browser, finished: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds fewer frames than there are, and changes their colour all the same."""
+    monkeypatch.setattr(offline, "MOST_POINTS", 60)
     finished.topology.write_text(PEPTIDE)
     report.write_report(finished)
     context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
     look = Look(context.new_page())
     page = look.page
     page.goto(finished.report.resolve().as_uri())
-    expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
     expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
     expect(page.locator("#molecule canvas")).to_be_visible()
     first = page.locator("#frame").get_attribute("data-frame")
@@ -460,10 +466,50 @@ def test_the_report_opens_from_disk_with_the_network_off(browser: Browser, finis
     expect(page.locator("#map-legend")).to_contain_text("who chose")
     expect(page.locator("[data-trouble]")).to_have_count(0)
     expect(page.locator("#starts tbody tr").first).to_be_visible()
+    expect(page.locator("#map-canvas")).to_have_attribute("data-points", re.compile("^[1-6]?[0-9]$"))
+    expect(page.locator("#top nav")).to_contain_text("Figures")
     expect(page.locator("#panels img")).to_have_count(len(figures.FIGURES))
     look.check()
     assert {url.partition(":")[0] for url in look.asked} <= {"file", "data", "blob"}
     context.close()
+
+
+def test_every_view_is_saved_as_it_is_drawn_and_its_numbers_too(look: Look, made: RunDirectory) -> None:
+    """Texts as texts, curves as curves; the numbers are those of the tables in Python."""
+    with serving(made, trusted=True) as served:
+        page = look.open(served)
+        expect(page.locator("#molecule canvas")).to_be_visible()
+        expect(page.locator("#trust [data-versions='2']")).to_be_visible()
+        saved = page.evaluate("""async () => {
+            const { asSvg, asPng, asCsv } = await import("steersman/save.js"), found = {};
+            for (const card of document.querySelectorAll("section.card")) {
+                if (card.hidden) continue;
+                const bitmap = await createImageBitmap(await asPng(card));
+                const { width } = card.getBoundingClientRect();
+                found[card.id] = [await asSvg(card), asCsv(card), bitmap.width / width];
+            }
+            return found;
+        }""")
+        with page.expect_download() as download:
+            page.locator("#slots .save summary").click()
+            page.get_by_role("button", name="CSV: segments").click()
+        segments = pandas.read_csv(download.value.path(), index_col="segment", keep_default_na=False)
+        titles = {name: page.locator(f"#{name} h2").inner_text() for name in saved}
+        look.check()
+    drawn = {name: ElementTree.fromstring(svg) for name, (svg, _, _) in saved.items()}
+    texts = {name: " ".join(each.itertext()) for name, each in drawn.items()}
+    assert {"working", "map-section", "trust", "slots", "lineage", "failures", "starts", "stages"} <= drawn.keys()
+    assert all(titles[name] in text for name, text in texts.items())
+    assert all(share == pytest.approx(2, abs=0.01) for _, _, share in saved.values())
+    assert "training loss" in texts["trust"], "of a canvas of uPlot"
+    assert "principal component 1" in texts["map-section"]
+    assert len(re.findall("<path", saved["lineage"][0])) > SLOTS * 12
+    tables = {name: [title for title, _ in csv] for name, (_, csv, _) in saved.items()}
+    assert tables["map-section"][0] == "frames"
+    assert {"training loss", "held-out error", "share of starts"} <= {*tables["trust"]}
+    own = steersman.open_run(made.path).segments
+    for name in ("parent", "policy", "how", "slot", "model", "frames"):
+        assert segments[name].tolist() == own[name].tolist()
 
 
 def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

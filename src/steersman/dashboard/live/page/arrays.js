@@ -2,6 +2,7 @@
 
 import { colour, diverging, packed, ramp } from "steersman/colours.js";
 import { el, fit, ticks, tickText } from "steersman/dom.js";
+import { numbers, redrawn } from "steersman/save.js";
 
 const FEW = 8; // values of an array that are dots, and no line
 const HIGHEST_REM = 30; // a picture
@@ -45,7 +46,13 @@ export class Picture {
       el("figcaption", {}, label, upward ? ` (${axes[0]}s, from the lower left)` : ""),
     );
     this.upward = upward;
+    numbers(this.node, label, () => this._columns());
     document.addEventListener("theme", () => this.last && this.set(...this.last));
+  }
+  _columns() {
+    const [values, , columns] = this.last,
+      each = (of) => Array.from(values, (_, i) => of(i));
+    return { row: each((i) => Math.floor(i / columns)), column: each((i) => i % columns), value: values };
   }
   set(values, rows, columns, [low, high]) {
     this.last = [values, rows, columns, [low, high]];
@@ -76,8 +83,7 @@ export class Picture {
 }
 
 // Its context, to draw axes on an empty canvas.
-function cleared(canvas, r) {
-  const g = canvas.getContext("2d");
+function cleared(canvas, r, g) {
   g.clearRect(0, 0, canvas.width, canvas.height);
   g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
   g.fillStyle = colour("soft");
@@ -94,6 +100,9 @@ export class Plane {
     const ends = [0, 1].map((axis) => extent(film.filter((_, i) => i % 2 === axis)));
     this.centre = ends.map(([low, high]) => (low + high) / 2);
     this.spans = ends.map(([low, high]) => 1.1 * (high - low) || 1);
+    const along = (axis) => this.points.filter((_, i) => i % 2 === axis);
+    numbers(this.node, label, () => ({ x: along(0), y: along(1) }));
+    redrawn(this.canvas, (pen) => this.draw(pen));
     fit(this.canvas, (ratio) => {
       this.ratio = ratio;
       this.draw();
@@ -104,10 +113,10 @@ export class Plane {
     this.points = points;
     this.draw();
   }
-  draw() {
+  draw(pen = this.canvas.getContext("2d")) {
     if (!this.points || !this.ratio) return;
     const r = this.ratio,
-      g = cleared(this.canvas, r),
+      g = cleared(this.canvas, r, pen),
       [left, bottom] = [52 * r, 22 * r],
       [W, H] = [this.canvas.width - left, this.canvas.height - bottom],
       scale = Math.min(W / this.spans[0], H / this.spans[1]),
@@ -139,6 +148,8 @@ export class Line {
     this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
     this.across = across;
     this.range = film && extent(film);
+    numbers(this.node, label, () => ({ [across]: Array.from(this.values, (_, i) => i), value: this.values }));
+    redrawn(this.canvas, (pen) => this.draw(pen));
     this.marked = -1;
     fit(this.canvas, (ratio) => {
       this.ratio = ratio;
@@ -151,10 +162,10 @@ export class Line {
     this.marked = marked;
     this.draw();
   }
-  draw() {
+  draw(pen = this.canvas.getContext("2d")) {
     if (!this.values || !this.ratio) return;
     const r = this.ratio,
-      g = cleared(this.canvas, r),
+      g = cleared(this.canvas, r, pen),
       W = this.canvas.width,
       H = this.canvas.height,
       n = this.values.length,

@@ -2,6 +2,7 @@
 
 import { colour } from "steersman/colours.js";
 import { amount, el, ticks, tickText } from "steersman/dom.js";
+import { numbers, plotted, redrawn } from "steersman/save.js";
 
 const HEIGHT = 200;
 
@@ -23,6 +24,7 @@ export class Curves {
     Object.assign(this, { xLabel, yLabel, height, log, whole });
     this.node = el("div", { class: "chart" });
     this.series = [];
+    numbers(this.node, yLabel, () => this._columns());
     new ResizeObserver(() => {
       if (this.plot && Math.abs(this.plot.width - this._width()) > 1)
         this.plot.setSize({ width: this._width(), height });
@@ -110,6 +112,19 @@ export class Curves {
       hooks: { draw: [(plot) => this._marks(plot)] },
     };
     this.plot = new uPlot(options, data, this.node);
+    redrawn(this.plot.ctx.canvas, (pen) => plotted(pen, { ...options, width: this._width() }, this.plot.data));
+  }
+  _columns() {
+    const found = { series: [], [this.xLabel]: [], [this.yLabel]: [] },
+      [names, xs, ys] = Object.values(found);
+    for (const { label, x, y } of this.series)
+      y.forEach((value, i) => {
+        if (value == null) return;
+        names.push(label);
+        xs.push(x[i]);
+        ys.push(value);
+      });
+    return names.length ? found : null;
   }
   _marks(plot) {
     // a thin line where each model came into use
@@ -214,7 +229,7 @@ export function stacked(xLabel, yLabel, edges, parts, { height = HEIGHT, share =
       yLabel,
     ),
   );
-  return el(
+  const node = el(
     "div",
     {},
     picture,
@@ -224,6 +239,12 @@ export function stacked(xLabel, yLabel, edges, parts, { height = HEIGHT, share =
       parts.map((part) => el("span", {}, el("i", { style: { background: part.shade } }), part.label)),
     ),
   );
+  numbers(node, yLabel, () => ({
+    [`${xLabel} from`]: edges.slice(0, -1),
+    to: edges.slice(1),
+    ...Object.fromEntries(parts.map((part) => [part.label, part.values])),
+  }));
+  return node;
 }
 
 export const panel = (title, ...children) => el("div", {}, el("h3", {}, title), ...children);

@@ -1,5 +1,7 @@
 // Elements of the page. Text becomes text nodes and nothing else, so that no text of a run is ever markup.
 
+import { saver } from "steersman/save.js";
+
 export const $ = (id) => document.getElementById(id);
 
 export function el(tag, attributes = {}, ...children) {
@@ -31,10 +33,11 @@ export function fill(node, ...children) {
 
 // A part of the page; `short` is what its link at the top says.
 export function card(id, title, { short = title, tools = [] } = {}, ...children) {
-  return el(
-    "section",
-    { id, class: "card", "data-short": short, "aria-labelledby": `${id}-title` },
-    el("div", { class: "head" }, el("h2", { id: `${id}-title` }, title), el("span", { class: "grow" }), ...tools),
+  const node = el("section", { id, class: "card", "data-short": short, "aria-labelledby": `${id}-title` }),
+    heading = el("h2", { id: `${id}-title` }, title);
+  return fill(
+    node,
+    el("div", { class: "head" }, heading, el("span", { class: "grow" }), ...tools, saver(node)),
     ...children,
   );
 }

@@ -2,6 +2,7 @@
 
 import { colour, ofPolicy, words } from "steersman/colours.js";
 import { amount, card, el, fill, fit, ticks, tickText } from "steersman/dom.js";
+import { numbers, redrawn } from "steersman/save.js";
 
 const MOST = 320,
   MORE = 120; // segments shown at first, and more with each unfolding
@@ -55,6 +56,8 @@ export class Lineage {
       this.draw();
     });
     document.addEventListener("theme", () => this.draw());
+    redrawn(this.canvas, (pen) => this.draw(pen));
+    numbers(this.stage, "segments", () => segments.columns());
     this._listen();
   }
 
@@ -141,7 +144,7 @@ export class Lineage {
     this.lanes = lane;
   }
 
-  draw() {
+  draw(g = this.canvas.getContext("2d")) {
     const s = this.segments;
     if (!this.ratio || !this.children || !s.length) return;
     this._place();
@@ -151,8 +154,7 @@ export class Lineage {
       this.stage.style.height = `${wanted}px`;
       return requestAnimationFrame(() => this.draw());
     }
-    const g = this.canvas.getContext("2d"),
-      W = this.canvas.width,
+    const W = this.canvas.width,
       H = this.canvas.height;
     let last = 1e-3;
     for (const i of this.kept) last = Math.max(last, s.began[i]);

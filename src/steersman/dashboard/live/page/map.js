@@ -2,6 +2,7 @@
 
 import { colour, ofNumber, ofPolicy, packed, ramp, rampStops, words } from "steersman/colours.js";
 import { amount, choice, el, fill, fit, ticks, tickText, timeUnit } from "steersman/dom.js";
+import { numbers, redrawn } from "steersman/save.js";
 
 const LEFT = 58,
   BOTTOM = 42,
@@ -60,6 +61,8 @@ export class LatentMap {
       this._size();
     });
     fit(this.above, () => this._overlay());
+    redrawn(this.above, (pen) => this._overlay(pen));
+    numbers(this.stage, "frames", () => this.points && this._columns());
     this._listen();
     document.addEventListener("theme", () => {
       this._names();
@@ -345,10 +348,15 @@ export class LatentMap {
     this._drawn();
   }
 
+  _columns() {
+    const { x, y, c, meta } = this.points,
+      [across, up] = meta.labels;
+    return { [across]: x, [up]: y, [meta.title]: meta.names.length ? Array.from(c, (v) => meta.names[v]) : c };
+  }
+
   // Axes, the lineage and the lasso.
-  _overlay() {
-    const g = this.above.getContext("2d"),
-      r = this.ratio;
+  _overlay(g = this.above.getContext("2d")) {
+    const r = this.ratio;
     g.clearRect(0, 0, this.above.width, this.above.height);
     if (!this.points || !this.view || !r) return;
     const { left, top, width, height } = this._scale(),

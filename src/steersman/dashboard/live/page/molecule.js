@@ -2,6 +2,7 @@
 
 import { colour } from "steersman/colours.js";
 import { el } from "steersman/dom.js";
+import { pictured } from "steersman/save.js";
 
 let loading = null;
 
@@ -55,6 +56,7 @@ export class Molecule {
     );
     if (!this.viewer) {
       this.viewer = window.$3Dmol.createViewer(this.node, { backgroundColor: colour("sunk"), antialias: true });
+      pictured(this.node.querySelector("canvas"), () => this.viewer.pngURI());
       document.addEventListener("theme", () => {
         this.viewer.setBackgroundColor(colour("sunk"));
         this.viewer.render();

@@ -3,6 +3,7 @@
 import { bounds, Line, Picture } from "steersman/arrays.js";
 import { card, el, fill } from "steersman/dom.js";
 import { Globe } from "steersman/globe.js";
+import { picture } from "steersman/save.js";
 
 export class Panels {
   constructor(source) {
@@ -56,19 +57,7 @@ export class Panels {
   async _show(place, name) {
     const found = await this.source.columns("panel", { name }),
       caption = el("figcaption", {}, found.meta.caption);
-    if (found.svg)
-      return fill(
-        place,
-        el(
-          "figure",
-          {},
-          el("img", {
-            alt: found.meta.title,
-            src: URL.createObjectURL(new Blob([found.svg], { type: "image/svg+xml" })),
-          }),
-          caption,
-        ),
-      );
+    if (found.svg) return fill(place, el("figure", {}, picture(found.meta.title, found.svg), caption));
     const [rows, columns] = found.shapes.values,
       range = bounds(found.values);
     if (found.meta.globe) {
@@ -76,9 +65,9 @@ export class Panels {
       fill(place, el("figure", {}, globe.node, caption));
       globe.set(found.values, rows, columns, range);
     } else if (columns) {
-      const picture = new Picture(found.meta.title);
-      fill(place, picture.node, caption);
-      picture.set(found.values, rows, columns, range);
+      const image = new Picture(found.meta.title);
+      fill(place, image.node, caption);
+      image.set(found.values, rows, columns, range);
     } else {
       const line = new Line(found.meta.title);
       fill(place, line.node, caption);

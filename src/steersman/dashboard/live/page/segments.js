@@ -54,6 +54,19 @@ export class Segments {
     this.how = found.meta.how;
     return at.length;
   }
+  // As they are saved; times in seconds of the run, without those between sessions.
+  columns() {
+    const each = (of) => Array.from({ length: this.length }, (_, i) => of(i));
+    return {
+      segment: each((i) => this.name(i)),
+      parent: each((i) => (this.parent[i] < 0 ? "" : this.name(this.parent[i]))),
+      policy: each((i) => this.policies[this.policy[i]] ?? ""),
+      how: each((i) => this.how[this.ends[i]]),
+      "began (s)": each((i) => this.began[i]),
+      "ended (s)": each((i) => (this.how[this.ends[i]] === "running" ? null : this.ended[i])),
+      ...Object.fromEntries(["slot", "model", "bias", "frames"].map((name) => [name, each((i) => this[name][i])])),
+    };
+  }
   name(i) {
     return `w${this.walker[i]}.${this.number[i]}`;
   }

@@ -2,6 +2,7 @@
 
 import { colour, ofPolicy, packed, words } from "steersman/colours.js";
 import { amount, card, choice, duration, el, fill, fit, ticks, tickText } from "steersman/dom.js";
+import { numbers, redrawn } from "steersman/save.js";
 
 const LEFT = 66,
   BOTTOM = 40,
@@ -66,6 +67,8 @@ export class Slots {
       this.draw();
     });
     document.addEventListener("theme", () => this.draw());
+    redrawn(this.canvas, (pen) => this.draw(pen));
+    numbers(this.stage, "segments", () => segments.columns());
     this._listen();
   }
 
@@ -144,7 +147,7 @@ export class Slots {
     return most + 1;
   }
 
-  draw() {
+  draw(g = this.canvas.getContext("2d")) {
     if (!this.walkers || !this.ratio || !this.canvas.width) return;
     const rows = this.walkers.slot.length ? this._rows() : 1,
       r = this.ratio,
@@ -159,8 +162,7 @@ export class Slots {
       this.stage.style.height = `${wanted}px`;
       return requestAnimationFrame(() => this.draw());
     }
-    const g = this.canvas.getContext("2d"),
-      W = this.canvas.width,
+    const W = this.canvas.width,
       H = this.canvas.height,
       left = LEFT * r,
       top = (TOP + USED) * r,

@@ -1,5 +1,6 @@
-// What equilibrium would be, as `steersman analyse` found it. Its picture is an image: nothing in it is executed.
+// What equilibrium would be, as `steersman analyse` found it.
 import { card, el, fill, table } from "steersman/dom.js";
+import { picture } from "steersman/save.js";
 
 export default class {
   place = 25;
@@ -16,7 +17,6 @@ export default class {
     this.node.hidden = !found.rows;
     if (!found.rows || text === this.last) return;
     this.last = text;
-    const picture = new Blob([found.svg], { type: "image/svg+xml" });
     fill(
       this.body,
       found.problems.map((each) => el("p", { class: "problem" }, each)),
@@ -25,7 +25,7 @@ export default class {
       el(
         "figure",
         {},
-        el("img", { alt: "Time scales and free energy", src: URL.createObjectURL(picture) }),
+        picture("Time scales and free energy", found.svg),
         el("figcaption", {}, found.caption),
       ),
     );

@@ -1,5 +1,6 @@
 // What broke: by cause, with what the failures share.
 import { amount, card, el, fill, linked, table } from "steersman/dom.js";
+import { numbers } from "steersman/save.js";
 
 export default class {
   place = 60;
@@ -7,10 +8,15 @@ export default class {
     this.source = source;
     this.body = el("div");
     this.node = card("failures", "What broke?", { short: "Failures" }, this.body);
+    numbers(this.body, "failures", () => this.groups?.length && this._columns());
   }
 
   key(state) {
     return `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
+  }
+  _columns() {
+    const each = (of) => this.groups.map(of);
+    return { cause: each((g) => g.cause), times: each((g) => g.times), segments: each((g) => g.segments.join(" ")) };
   }
   async update() {
     const found = await this.source.values("failures", {}),
@@ -19,6 +25,7 @@ export default class {
       !found.groups.length && !found.lost.length && !found.stages.length && !found.noted.length && !found.aside.length;
     if (JSON.stringify(found) === this.last) return;
     this.last = JSON.stringify(found);
+    this.groups = found.groups;
     fill(
       this.body,
       nothing && el("p", { class: "empty" }, "Nothing broke."),
