@@ -35,7 +35,7 @@ PRIOR = 50.0  # rows that change a calibration by half of what they say
 FARTHEST = 2.5  # deviations of the mean up to which the spread changes with it
 SMALLEST = 1e-3  # spread, over that of the outcome
 DRAWN, EPOCHS = 600_000, (4, 20)  # rows in all epochs of the network, within these bounds
-DROPPED = 0.1  # of the hidden units of the network, in training
+DROPPED, UNSEEN = 0.1, 0.3  # of the network's hidden units, and of the numbers of a field that it gets, in training
 READ = 4  # channels that the network keeps of each longitude
 TOGETHER = 1024  # rows at once
 CALIBRATION = 7  # numbers for each time left, see `calibrated`
@@ -476,8 +476,8 @@ def _rings(variables: int, rows: int, columns: int, width: int) -> nn.Sequential
 
     around, halved = min(2, (columns - 1) // 2), -(-columns // 2)
     return nn.Sequential(
-        nn.Flatten(1, 2), ring(variables * rows), nn.AdaptiveAvgPool1d(halved), nn.GELU(), ring(width), nn.GELU(),
-        nn.Conv1d(width, READ, 1), nn.Flatten(1), nn.Dropout(DROPPED), nn.Linear(READ * halved, width),
+        nn.Dropout(UNSEEN), nn.Flatten(1, 2), ring(variables * rows), nn.AdaptiveAvgPool1d(halved), nn.GELU(),
+        ring(width), nn.GELU(), nn.Conv1d(width, READ, 1), nn.Flatten(1), nn.Dropout(DROPPED), nn.Linear(READ * halved, width),
     )  # fmt: skip
 
 
