@@ -477,7 +477,8 @@ def _rings(variables: int, rows: int, columns: int, width: int) -> nn.Sequential
     around, halved = min(2, (columns - 1) // 2), -(-columns // 2)
     return nn.Sequential(
         nn.Dropout(UNSEEN), nn.Flatten(1, 2), ring(variables * rows), nn.AdaptiveAvgPool1d(halved), nn.GELU(),
-        ring(width), nn.GELU(), nn.Conv1d(width, READ, 1), nn.Flatten(1), nn.Dropout(DROPPED), nn.Linear(READ * halved, width),
+        ring(width), nn.GELU(), nn.Conv1d(width, READ, 1), nn.Flatten(1), nn.Dropout(DROPPED),
+        nn.Linear(READ * halved, width),
     )  # fmt: skip
 
 
