@@ -44,9 +44,17 @@ def seen(frames):  # what a forecast sees: height and wind of the hemisphere, an
     box = np.broadcast_to(frames["winds"][:, 1:, None, None], fields.shape)
     return np.concatenate([fields, box], 1)
 
-@wf.train(when=lambda p: every(frames=p.learn * DAYS * MEMBERS))
-def learn(p, frames, last):  # what came of a state until any day; the flow knows no age
-    fate = frames.fate("storm", window=range(3, DAYS + 1))
+def came(frames): return frames.fate("storm", window=range(3, DAYS + 1))  # until any day: the flow knows no age
+
+def error(model, frames):  # of first members that no training saw
+    fate = came(frames)
+    if not len(fate.rows): return 0.0  # none of these has come to its end
+    mean, _ = model.forecast(seen(frames)[fate.rows], fate.lead)
+    return np.average((mean - fate.outcome) ** 2, weights=fate.weight)
+
+@wf.train(when=lambda p: every(frames=p.learn * DAYS * MEMBERS), gate=error)
+def learn(p, frames, last):
+    fate = came(frames)
     told = {"lead": fate.lead, "weights": fate.weight, "groups": fate.root}
     return models.Outlook.fit(seen(frames)[fate.rows], fate.outcome, init=last, **told)
 
