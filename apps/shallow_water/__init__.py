@@ -11,6 +11,7 @@ from steersman.apps.shallow_water.solver import (
     of_archive,
     rows_for_networks,
     run,
+    run_batch,
     run_members,
     stationary,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "of_archive",
     "rows_for_networks",
     "run",
+    "run_batch",
     "run_members",
     "stationary",
 ]

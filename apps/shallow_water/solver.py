@@ -26,6 +26,7 @@ from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
 from steersman.models.device import best
 from steersman.models.sphere.harmonics import SphericalHarmonics, fewest_rows
+from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue, UnknownName
@@ -196,6 +197,29 @@ def run_members(
             kept = {name: field.to(torch.float32).cpu().numpy() for name, field in fields.items() if name != "depth"}
             frames.append(Frame(time_days, state=packed[i], **kept))
         yield frames
+
+
+def run_batch(
+    starts: Sequence[Start], outs: Sequence[Segment], **settings: Any
+) -> Iterator[tuple[Start, Segment, Frame]]:
+    """Simulate what a function of `@wf.simulate(batch=...)` is given: each report gives every member with its frame.
+
+    A start without a state begins in the archive that was prepared, if one was, see `of_archive`. A member that is no
+    start, or becomes unstable, fails and comes no more; the others go on.
+
+    Args:
+        settings: see `run_members`.
+    """
+    begun = [
+        start if start.prepared is None else of_archive(start, out.seed)
+        for start, out in zip(starts, outs, strict=True)
+    ]
+    for frames in run_members(begun, seeds=[out.seed for out in outs], **settings):
+        for start, out, frame in zip(starts, outs, frames, strict=True):
+            if isinstance(frame, Exception):
+                out.fail(frame)
+            else:
+                yield start, out, frame
 
 
 def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, **settings: Any) -> np.ndarray:

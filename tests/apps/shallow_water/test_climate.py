@@ -9,6 +9,7 @@ from steersman.apps.errors import SimulationUnstable
 from steersman.apps.shallow_water.cases import DAY, Climate, named
 from steersman.apps.shallow_water.forcing import Forcing
 from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.stages.out import Out
 from steersman.stages.start import Start
 from steersman.system.errors import BadInput
 
@@ -117,6 +118,15 @@ def test_a_new_member_begins_in_the_archive_and_an_old_one_where_it_is() -> None
     new = sw.of_archive(Start(archive, draw={"point": np.array([0.4])}), 1)
     assert new.frame["state"] == 3
     assert sw.of_archive(Start(archive, {"state": np.array(9.0)}), 1).frame["state"] == 9
+
+
+def test_a_batch_gives_each_member_its_frames_and_one_that_fails_says_so() -> None:
+    outs, archive = [Out(1), Out(2), Out(3)], sw.stationary(1, 5, truncation=15, step_s=8640.0)
+    bad = Start(archive, {"state": np.full_like(archive[0], np.nan)})
+    with pytest.raises(BadInput):  # as `out.fail` does outside of a batch
+        list(sw.run_batch([Start(archive), bad, Start(archive)], outs, days=1, **T15))
+    pairs = list(sw.run_batch([Start(archive), Start(archive)], outs[::2], days=2, **T15))
+    assert [out.seed for _, out, _ in pairs] == [1, 3, 1, 3]
 
 
 def _grid(sphere: SphericalHarmonics) -> tuple[np.ndarray, np.ndarray]:

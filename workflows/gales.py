@@ -1,7 +1,7 @@
 """How often does it storm behind a mountain for three days? A network forecasts what will come of each member of a
 stirred flow, and members are split where it will come, days before it does.
 
-    steersman run heat_wave
+    steersman run gales
 """
 import numpy as np
 from pydantic import Field
@@ -14,13 +14,13 @@ DAYS, MEMBERS, NORTH = 10, 64, 12  # of a window; rows of the grid
 FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0, "diffusion_hours": 24.0}
 
 
-class Storms(Params):
+class Gales(Params):
     storm_m2_s2: float = Field(700.0, gt=0)  # v^2 behind the first mountain on the last three days: 1 window in 1,000
     windows: int = Field(20, ge=2)  # budget
     learn: int = Field(3, ge=1)  # windows from one training to the next; the first ones are plain sampling
 
 
-wf = Workflow("heat_wave", Storms, stop=lambda p: budget(sim_days=p.windows * DAYS * MEMBERS))
+wf = Workflow("gales", Gales, stop=lambda p: budget(sim_days=p.windows * DAYS * MEMBERS))
 rare = Splitting("storm", window=DAYS, members=MEMBERS)
 
 @wf.prepare
@@ -28,12 +28,7 @@ def archive(p): return sw.stationary(MEMBERS, 60, **FLOW)  # states to begin fro
 
 @wf.simulate(variables=sw.VARIABLES, exact=True, batch=32)
 def day(p, starts, outs):
-    seeds = [out.seed for out in outs]
-    begun = [sw.of_archive(*each) for each in zip(starts, seeds, strict=True)]
-    for start, out, f in zip(starts, outs, next(sw.run_members(begun, seeds=seeds, days=1, **FLOW)), strict=True):
-        if isinstance(f, Exception):
-            out.fail(f)
-            continue
+    for start, out, f in sw.run_batch(starts, outs, days=1, **FLOW):
         winds = np.append(start.frame.get("winds", np.zeros(3))[1:], sw.box(f.v**2, (30, 60), (0, 45)))  # of three days
         age, storm = start.frame.get("age", 0) + 1, winds.mean()
         out.append(time=f.time_days, age=age, height=f.height, v=f.v, winds=winds, storm=storm)
