@@ -1,6 +1,6 @@
 """How often does it storm behind a mountain? Members of a stirred flow, split by what a network says will come of them.
 
-    python -m lab.extremes reference --days 31250 --keep FOLDER
+    python -m lab.extremes reference --keep FOLDER
     python -m lab.extremes replicas --keep FOLDER --score network --p 1e-3 --seeds 0 20 >> network.jsonl
     python -m lab.extremes table *.jsonl --figure docs/figures/extremes.png
 
@@ -33,8 +33,9 @@ from steersman.stages.start import Start
 from steersman.steering.splitting import interval, split, worths
 from steersman.steering.weighted_ensemble import resample
 
-FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0}
-SPIN_UP, EVERY, TOGETHER = 60, 250, 32  # days; days between two states that are kept; members of the reference
+FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0, "diffusion_hours": 24.0}
+SPIN_UP, EVERY = 150, 250  # days; days between two states that are kept
+RUNS, TOGETHER = 2, 32  # of the reference, and members of each
 DAYS, COUNTED, MEMBERS = 10, 3, 64  # of a window; its last days, whose mean is the outcome
 PLAIN, STEERED, AGAIN = 3, 12, 6  # windows without a forecast, and with one; it is learned anew after so many
 DEFENSIVE = 0.1
@@ -54,9 +55,16 @@ def boxes(v: np.ndarray) -> np.ndarray:
 
 
 def reference(days: int, keep: Path) -> None:
-    """Write the values of the eight boxes of each day, and states, of one long run."""
+    """Write the values of the eight boxes of each day, and states, of long runs."""
     keep.mkdir(parents=True, exist_ok=True)
-    seeds = [[20261128, 0, member] for member in range(TOGETHER)]
+    parts = [long_run(days, number) for number in range(RUNS)]
+    values, states = (np.concatenate(each, axis) for each, axis in zip(zip(*parts, strict=True), (1, 0), strict=True))
+    np.savez(keep / "reference.npz", values=values, states=states)
+
+
+def long_run(days: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """(days, members, 8) values of the boxes, and states (n, ...)."""
+    seeds = [[20261128, number, member] for member in range(TOGETHER)]
     run = sw.run_members([Start()] * TOGETHER, seeds=seeds, days=SPIN_UP + days, **FLOW)  # type: ignore[arg-type]
     values, states = [], []
     for day, frames in enumerate(run, 1 - SPIN_UP):
@@ -65,7 +73,7 @@ def reference(days: int, keep: Path) -> None:
             values.append(np.concatenate([boxes(v)[:, ::2], boxes(v[:, ::-1])[:, ::2]], 1).astype(np.float32))
         if day > 0 and not day % EVERY:
             states.append(np.stack([frame.state for frame in frames]))  # type: ignore[union-attr]
-    np.savez(keep / "reference.npz", values=np.stack(values), states=np.concatenate(states))
+    return np.stack(values), np.concatenate(states)
 
 
 def outcomes(values: np.ndarray) -> np.ndarray:
@@ -75,7 +83,7 @@ def outcomes(values: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Window:
+class Split:
     """One window of members, a list entry for each day; members of a day descend from those of the day before.
 
     Attributes:
@@ -103,9 +111,12 @@ class Window:
         return np.asarray(sum(self.own[each][self.ancestors(each, last), 0] for each in days) / COUNTED)
 
 
-def simulate(starts: np.ndarray, seed: int, choose: Callable[[Window, int], list[tuple[int, float]]]) -> Window:
+Choose = Callable[[Split, int], list[tuple[int, float]]]
+
+
+def simulate(starts: np.ndarray, seed: int, choose: Choose) -> Split:
     """Simulate a window; after each day but the last, `choose` says which members go on, with which weights."""
-    window, states, rng = Window(), starts, np.random.default_rng(seed)
+    window, states, rng = Split(), starts, np.random.default_rng(seed)
     weights, parents = np.full(len(starts), 1 / len(starts)), np.arange(len(starts))
     for day in range(DAYS):
         seeds = rng.integers(2**63, size=len(states))
@@ -127,14 +138,14 @@ def simulate(starts: np.ndarray, seed: int, choose: Callable[[Window, int], list
     return window
 
 
-def plain(window: Window, day: int) -> list[tuple[int, float]]:
+def plain(window: Split, day: int) -> list[tuple[int, float]]:
     return list(enumerate(window.weights[-1].tolist()))
 
 
-def by_bins(edges: np.ndarray, rng: np.random.Generator) -> Callable[[Window, int], list[tuple[int, float]]]:
+def by_bins(edges: np.ndarray, rng: np.random.Generator) -> Choose:
     """Equally many members in each bin of the day's value, as a weighted ensemble has them."""
 
-    def choose(window: Window, day: int) -> list[tuple[int, float]]:
+    def choose(window: Split, day: int) -> list[tuple[int, float]]:
         bins, weights, chosen = np.digitize(window.own[-1][:, 0], edges), window.weights[-1], []
         for each in np.unique(bins):
             mine = np.flatnonzero(bins == each)
@@ -144,12 +155,10 @@ def by_bins(edges: np.ndarray, rng: np.random.Generator) -> Callable[[Window, in
     return choose
 
 
-def by_forecast(
-    model: Outlook, see: str, later: np.ndarray, above: float, rng: np.random.Generator
-) -> Callable[[Window, int], list[tuple[int, float]]]:
+def by_forecast(model: Outlook, see: str, later: np.ndarray, above: float, rng: np.random.Generator) -> Choose:
     """As `Splitting` chooses. Args: see: attribute of a window; later: (days,) usual spread of the next day."""
 
-    def choose(window: Window, day: int) -> list[tuple[int, float]]:
+    def choose(window: Split, day: int) -> list[tuple[int, float]]:
         mean, spread = model.forecast(getattr(window, see)[-1], float(DAYS - 1 - day))
         mean = mean + window.known[-1]
         worth = worths(mean, spread, np.minimum(later[day], spread), above)
@@ -158,7 +167,7 @@ def by_forecast(
     return choose
 
 
-def learned(windows: Sequence[Window], score: str, last: Outlook | None) -> tuple[Outlook, np.ndarray]:
+def learned(windows: Sequence[Split], score: str, before: Outlook | None) -> tuple[Outlook, np.ndarray]:
     """A forecast from all windows so far, and the usual spread of the one a day later, for each day.
 
     The flow is stationary, so a state tells of any later day as of the last. A pair of a state and what came of a
@@ -175,8 +184,8 @@ def learned(windows: Sequence[Window], score: str, last: Outlook | None) -> tupl
                 inputs = getattr(window, see)[day][place]
                 rows.append((inputs, left, np.full(len(left), float(last - day)), counted, first))
     inputs, outcome, lead, weights, groups = (np.concatenate(each) for each in zip(*rows, strict=True))
-    settings = {"batch": ALONE} if score == "linear" else {}
-    model = Outlook.fit(inputs, outcome, lead=lead, weights=weights, groups=groups, init=last, **settings)
+    batch = ALONE if score == "linear" else 64
+    model = Outlook.fit(inputs, outcome, lead=lead, weights=weights, groups=groups, init=before, batch=batch)
     spread = model.forecast(inputs, lead)[1]
     usual = [float(np.median(spread[lead == left])) for left in range(1, DAYS)]  # of each time left
     return model, np.array([*usual[-2::-1], 0.0])
@@ -186,9 +195,9 @@ def replica(keep: Path, score: str, above: float, seed: int) -> dict[str, object
     """One estimate, and what it cost."""
     archive = np.load(keep / "reference.npz")["states"]
     rng, began, trained_s = np.random.default_rng([seed, 1]), time.process_time(), 0.0
-    windows, model, estimates, roots, days = list[Window](), None, [], [], 0
+    windows, model, estimates, roots, days = list[Split](), None, [], [], 0
     for number in range(PLAIN + STEERED):
-        choose = plain
+        choose: Choose = plain
         if number >= PLAIN and score == "bins" and number == PLAIN:
             edges = np.quantile(np.concatenate([own[:, 0] for w in windows for own in w.own]), BINS)
         if number >= PLAIN and score not in ("bins", "plain") and (number - PLAIN) % AGAIN == 0:
@@ -220,9 +229,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Make the reference, or replicas as JSON lines, or the table of them as one JSON object."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    long_run, some, table = (verbs.add_parser(name) for name in ("reference", "replicas", "table"))
-    long_run.add_argument("--days", type=int, default=31_250)
-    for each in (long_run, some):
+    long, some, table = (verbs.add_parser(name) for name in ("reference", "replicas", "table"))
+    long.add_argument("--days", type=int, default=15_750, help="of each member of the reference")
+    for each in (long, some):
         each.add_argument("--keep", type=Path, required=True)
     some.add_argument("--score", choices=("plain", "bins", "own", "linear", "network"), required=True)
     some.add_argument("--p", type=float, default=1e-3)

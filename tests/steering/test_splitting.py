@@ -45,8 +45,9 @@ class Process:
         n = len(joined.get("weight", ()))
         shown = ("outcome",) if self.forecast == "none" else ("outcome", "mean", "spread")
         values = {name: joined[name] for name in shown if name in joined}
-        members = {name: joined.get(name, np.empty(0, int)) for name in ("weight", "round", "root")}
-        return Scores(*[np.arange(n)] * 4, np.ones(n, bool), values, 1, **members)
+        weight, number, root = (joined.get(name, np.empty(0, int)) for name in ("weight", "round", "root"))
+        at = np.arange(n)
+        return Scores(at, at, at, at, np.ones(n, bool), values, 1, weight=weight, round=number, root=root)
 
     def simulate(self, members: list[Candidate]) -> None:
         index, count = np.array([each.index for each in members]), len(members)

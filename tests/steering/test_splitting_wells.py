@@ -72,10 +72,9 @@ def scores(columns: dict[str, list[np.ndarray]], round_: int | None) -> Scores:
     rounds = range(WINDOW, WINDOW * WINDOWS + 1, WINDOW) if round_ is None else [round_] * (round_ > 0)
     empty = {"position": np.empty((0, 2)), "weight": np.empty(0), "root": np.empty(0, int), "round": np.empty(0, int)}
     parts = {name: [none, *(columns[name][each - 1] for each in rounds)] for name, none in empty.items()}
-    joined = {name: np.concatenate(each) for name, each in parts.items()}
-    position = joined.pop("position")
-    n = len(position)
-    return Scores(*[np.arange(n)] * 4, np.ones(n, bool), {"x": position[:, 0]}, 1, **joined)
+    position, weight, root, number = (np.concatenate(each) for each in parts.values())
+    at, ends = np.arange(len(position)), np.ones(len(position), bool)
+    return Scores(at, at, at, at, ends, {"x": position[:, 0]}, 1, weight=weight, root=root, round=number)
 
 
 def fit(columns: dict[str, list[np.ndarray]]) -> Outlook:
@@ -88,8 +87,8 @@ def fit(columns: dict[str, list[np.ndarray]]) -> Outlook:
             outcome.append(positions[-1][:, 0])
             lead.append(np.full(len(early), WINDOW - age))
             groups.append(np.arange(len(early)) + window * MEMBERS)
-    joined = {"lead": np.concatenate(lead), "groups": np.concatenate(groups)}
-    return Outlook.fit(np.concatenate(inputs), np.concatenate(outcome), **joined)
+    seen, came = np.concatenate(inputs), np.concatenate(outcome)
+    return Outlook.fit(seen, came, lead=np.concatenate(lead), groups=np.concatenate(groups))
 
 
 def add_forecast(shown: Scores, model: Outlook, left: int) -> None:

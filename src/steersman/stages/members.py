@@ -37,7 +37,7 @@ class Waiting:
             self._group.extend(FRAME, blocks)
 
 
-class Member(Segment):
+class OfBatch(Segment):
     """One of several segments: what is wrong with it ends no other."""
 
     error: BaseException | None = None

@@ -20,7 +20,7 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
-from steersman.stages.members import Member, Waiting
+from steersman.stages.members import OfBatch, Waiting
 from steersman.stages.modules import explained
 from steersman.stages.segment import Enough, Segment, Shapes
 from steersman.stages.start import LOOKED, NoFrame, Start, StoredFrame
@@ -83,7 +83,7 @@ class _Run:
 
     def write(self) -> None:
         """Write the rows of a member of a batch, if it did not fail."""
-        assert isinstance(self.out, Member)
+        assert isinstance(self.out, OfBatch)
         assert isinstance(self.group, Waiting)
         self.error = self.error or self.out.error
         try:
@@ -296,7 +296,7 @@ class Walker:
         for run in runs:
             if run is not runs[0]:
                 self._begin(run, 0.0)
-            if isinstance(run.out, Member):
+            if isinstance(run.out, OfBatch):
                 run.write()
             self._end(run, stderr_from, waited_s if run is runs[0] else 0.0, read_s / len(runs), ran_s / len(runs))
         return all(run.error for run in runs)
@@ -304,7 +304,7 @@ class Walker:
     def _prepare(self, taken: Tuple, order: Order) -> _Run:
         held, number, self._segments = self._publisher.hold(taken), self._segments, self._segments + 1
         name, group = f"{self.name}.{number}", Waiting(self._writer) if self.batch else self._writer
-        out = (Member if self.batch else Segment)(
+        out = (OfBatch if self.batch else Segment)(
             name, number, order.seed, group, lambda: self._stop_asked(name), self._until,
             lambda: self._publisher.trouble, self._like,
         )  # fmt: skip
