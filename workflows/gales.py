@@ -15,7 +15,7 @@ FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report
 
 
 class Gales(Params):
-    storm_m2_s2: float = Field(700.0, gt=0)  # v^2 behind the first mountain on the last three days: 1 window in 1,000
+    storm_m2_s2: float = Field(678.0, gt=0)  # v^2 behind the first mountain on the last three days: 1 window in 1,000
     windows: int = Field(20, ge=2)  # budget
     learn: int = Field(3, ge=1)  # windows from one training to the next; the first ones are plain sampling
 

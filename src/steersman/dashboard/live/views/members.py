@@ -1,0 +1,66 @@
+"""A watched run of members with weights -> who goes on, what was forecast of each, and how rare the event is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steersman.dashboard.live.watched import Watched
+from steersman.steering import Scores, Splitting
+from steersman.steering.errors import NoAnswerYet
+from steersman.steering.splitting import probability
+
+MOST_ROUNDS = 30  # the newest ones, of which each member is shown
+LEVELS = 40  # of the curve of return times
+
+
+def answer(watched: Watched) -> dict[str, Any]:
+    """Nothing of a run without weights; forecasts and return times where a policy `Splitting` is known."""
+    scores = watched.history.scores
+    if not len(scores) or not (scores.round > 0).any():
+        return {}
+    found = watched.workflow()
+    policy = found[0].steering.policy if found else None
+    rare = policy if isinstance(policy, Splitting) and policy.outcome in scores.values else None
+    ends = np.flatnonzero(scores.ends & (scores.round > 0))
+    shown = ends[scores.round[ends] > scores.round.max() - MOST_ROUNDS]
+    chance = _chance(scores, rare)
+    said: dict[str, Any] = {
+        "round": scores.round[shown].tolist(), "weight": scores.weight[shown].tolist(),
+        "chance": None if chance is None else chance[shown].tolist(), "window": rare.window if rare else 0,
+        **_families(scores, ends),
+    }  # fmt: skip
+    return said | (_rare(scores, rare) if rare else {})
+
+
+def _chance(scores: Scores, rare: Splitting | None) -> np.ndarray | None:
+    """(n,) the forecast probability of the event, of each frame."""
+    if rare is None or not {rare.mean, rare.spread} <= set(scores.values):
+        return None
+    return probability(scores.column(rare.mean), scores.column(rare.spread), rare.above)
+
+
+def _families(scores: Scores, ends: np.ndarray) -> dict[str, list[int]]:
+    """Of each round how many members there are, and how many first members they descend from."""
+    rounds = np.unique(scores.round[ends])
+    of = [scores.root[ends[scores.round[ends] == each]] for each in rounds]
+    return {"rounds": rounds.tolist(), "members": [len(each) for each in of], "first": [len(set(each)) for each in of]}
+
+
+def _rare(scores: Scores, rare: Splitting) -> dict[str, Any]:
+    """The estimate in words, and its curve over thresholds."""
+    try:
+        whole = rare.estimate(scores)
+    except NoAnswerYet as none:
+        return {"said": str(none)}
+    over = scores.ends & (scores.round > 0) & (scores.round % rare.window == 0)
+    values = scores.column(rare.outcome)[over]
+    levels = np.unique(np.append(np.linspace(np.median(values), values.max(), LEVELS)[:-1], rare.above))
+    curve = [rare.estimate(scores, above=float(level)) for level in levels]
+    seen = [(level, each) for level, each in zip(levels.tolist(), curve, strict=True) if each.probability]
+    return {
+        "said": str(whole), "above": rare.above, "outcome": rare.outcome,
+        "levels": [level for level, _ in seen], "p": [each.probability for _, each in seen],
+        "low": [each.low for _, each in seen], "high": [each.high for _, each in seen],
+    }  # fmt: skip
