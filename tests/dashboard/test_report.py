@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import pickle
 import re
 from html.parser import HTMLParser
@@ -27,8 +26,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import trust
 from steersman.stages.errors import UntrustedCode
 from tests.dashboard.conftest import HOSTILE, REASON
-from tests.dashboard.kept import kept
-from tests.dashboard.serving import unpacked
+from tests.dashboard.kept import captions, kept
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -186,8 +184,7 @@ def test_a_workflow_s_own_figures_stand_in_its_report(
     trust.trust(finished.workflow)
     write(finished)
     found = kept(finished)
-    meta, _ = unpacked(base64.b64decode(found["panel?name=counted"]))
-    assert re.fullmatch(r"[1-9][0-9]* scored frames <b>", meta["caption"])
+    assert re.fullmatch(r"[1-9][0-9]* scored frames <b>", captions(finished)["counted"])
     assert [each["title"] for each in found["panels"]["panels"]] == ["How many", "Alone"], "and nothing of later"
     assert "Broken: ZeroDivisionError: nothing" in found["panels"]["trouble"]
     assert "Number: BadInput: it returned 7" in found["panels"]["trouble"]

@@ -2,7 +2,6 @@
 runs that they leave: from OpenMM, or a flow on the sphere, to the report.
 """
 
-import base64
 import functools
 import os
 import re
@@ -24,8 +23,7 @@ from steersman.models import CVAE
 from steersman.stages import loading
 from steersman.steering.decide import CHOSE_NONE
 from tests.apps import debian
-from tests.dashboard.kept import kept
-from tests.dashboard.serving import unpacked
+from tests.dashboard.kept import captions, kept
 from tests.engine.conftest import opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -112,6 +110,6 @@ def test_members_are_drawn_and_run_as_drawn_and_counted(ran: Callable[[str], Pat
     assert stored.vorticity.dims == ("frame", "lat", "lon")
     assert stored.vorticity.attrs["units"] == "s-1"
     assert {"sphere", "extremes", "lead_times"} <= {path.stem for path in directory.figures.glob("*.svg")}
-    meta, _ = unpacked(base64.b64decode(kept(directory)["panel?name=sampled"]))
-    assert "no segment was started from one of them" in meta["caption"], "drawn members have no frames they came from"
+    told = captions(directory)["sampled"]
+    assert "no segment was started from one of them" in told, "drawn members have no frames that they came from"
     assert not kept(directory)["panels"]["trouble"]

@@ -19,7 +19,6 @@ MOST_POINTS = 400_000  # that travel at a time; of more, every second, third, ..
 MOST_LISTED = 200  # frames under one click
 FILM = 40  # frames of a lasso that are listed, spread over it
 COLOURS = ("time", "policy", "walker", "slot", "version", "cluster")  # and each scalar score
-NAMED = ("policy", "walker", "slot", "version", "cluster")  # those that are names, not amounts
 
 ALL = slice(None)
 Box = tuple[float, float, float, float]  # x from, x to, y from, y to
@@ -69,7 +68,7 @@ def coloured(
         "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": len(cloud),
         "inside": inside, "every": max(1, round(inside / max(1, len(at)))), "colour": colour, "title": title,
         "names": names, "low": low, "high": high, "beyond": [least < low, most > high],
-        "colours": [*COLOURS, *cloud.scores], "flat": cloud.axes.projection is None,
+        "colours": [*COLOURS, *of_bias(watched), *cloud.scores], "flat": cloud.axes.projection is None,
         "change": watched.change, "behind": cloud.behind,
     }  # fmt: skip
     return meta, c.astype(np.float32)
@@ -87,12 +86,19 @@ def colours(watched: Watched, colour: str, at: np.ndarray) -> tuple[np.ndarray, 
             return getattr(table, colour)[segment].astype(float), [], colour
         case "version":
             return table.model[segment].astype(float), [], "version of the model that chose the start (0: none)"
+        case "bias":
+            return watched.column("bias")[segment].astype(float), [], "version of the bias that pushed it (0: none)"
         case "cluster":
             return cloud.clusters(at).astype(float), [], "cluster of the plane (k-means)"
         case name if name in cloud.scores:
             return cloud.score(name, at).astype(float), [], name
     scale = watched.clock.progress_scale
     return watched.clock.progress(cloud.moments(at, table)), [], f"made at {scale.label}"
+
+
+def of_bias(watched: Watched) -> list[str]:
+    """Where some segments were pushed: what tells them from the others."""
+    return ["bias"] * bool(watched.column("bias").any())
 
 
 def pick(

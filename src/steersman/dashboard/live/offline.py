@@ -87,7 +87,7 @@ def _points(watched: Watched) -> Iterator[tuple[str, Any]]:
     if at is None:
         yield _asked("points", colour="time"), _plain(packed({"total": 0, "colours": []}))
         return
-    names = [*COLOURS, *watched.cloud.scores[:MOST_SCORES]]
+    names = [*COLOURS, *latent_map.of_bias(watched), *watched.cloud.scores[:MOST_SCORES]]
     yield "places", _plain(colours)
     for name in names:
         meta, c = latent_map.coloured(watched, name, at)

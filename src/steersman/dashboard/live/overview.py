@@ -205,8 +205,10 @@ def _slots(found: Mapping[str, int]) -> str:
     if not slots:
         return "No slot has a worker yet."
     if busy == slots:
-        return f"All {slots} slots simulate."
-    causes = sorted(((n, what) for what, n in found.items() if what != SIMULATING), reverse=True)[:MOST_NAMED]
+        return f"All {slots} slots simulate." if slots > 1 else "The slot simulates."
+    causes = sorted(((n, what) for what, n in found.items() if n and what != SIMULATING), reverse=True)[:MOST_NAMED]
+    if slots == 1:
+        return f"The slot {causes[0][1]}."
     return (
         f"{slots - busy} of {slots} slots are idle: " + ", ".join(f"{n} {_plural(what, n)}" for n, what in causes) + "."
     )

@@ -1,5 +1,5 @@
 // What a person may say to a run that goes on: the words of `steersman tell`. A link for looking shows none of this.
-import { el, fill } from "steersman/dom.js";
+import { el, fill, menu } from "steersman/dom.js";
 
 export class Act {
   constructor(source) {
@@ -60,25 +60,12 @@ export class Act {
     fill(
       this.node,
       state.status === "paused" ? button("Continue", ["continue"]) : button("Pause", ["pause"]),
-      el(
-        "details",
-        { style: { display: "inline-block" } },
-        el("summary", { style: { fontSize: ".86rem" } }, "More"),
+      menu(
+        { class: "more" },
+        "More",
         el(
           "div",
-          {
-            style: {
-              position: "absolute",
-              background: "var(--card)",
-              border: "1px solid var(--line)",
-              borderRadius: "8px",
-              padding: ".7rem",
-              display: "grid",
-              gap: ".5rem",
-              boxShadow: "var(--shade)",
-              zIndex: 6,
-            },
-          },
+          { class: "menu" },
           el(
             "form",
             {
@@ -127,7 +114,8 @@ export class Act {
     this.answer.className = "answer";
     fill(this.answer, `${words.join(" ")} ...`);
     try {
-      fill(this.answer, `journalled: ${await this.source.tell(words)}`);
+      const answer = `journalled: ${await this.source.tell(words)}`;
+      fill(this.answer, answer, words[0] === "pin" ? "; the next start that is chosen is this frame" : "");
     } catch (error) {
       this.answer.className = "answer no";
       fill(this.answer, error.message);

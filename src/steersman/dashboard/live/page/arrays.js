@@ -148,6 +148,7 @@ export class Line {
     this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
     this.across = across;
     this.range = film && extent(film);
+    this.kinds = Boolean(film?.every(Number.isInteger)); // of sites, say: no line joins them
     numbers(this.node, label, () => ({ [across]: Array.from(this.values, (_, i) => i), value: this.values }));
     redrawn(this.canvas, (pen) => this.draw(pen));
     this.marked = -1;
@@ -197,9 +198,10 @@ export class Line {
     g.beginPath();
     this.values.forEach((v, i) => {
       if (!Number.isFinite(v)) return;
-      const goesOn = n > FEW && Number.isFinite(this.values[i - 1]);
+      const dots = n <= FEW || this.kinds,
+        goesOn = !dots && Number.isFinite(this.values[i - 1]);
       g[goesOn ? "lineTo" : "moveTo"](X(i), Y(v));
-      if (n <= FEW) g.arc(X(i), Y(v), 2 * r, 0, 7);
+      if (dots) g.arc(X(i), Y(v), 2 * r, 0, 7);
     });
     g.stroke();
     if (this.marked >= 0) {

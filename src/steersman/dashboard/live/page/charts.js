@@ -72,16 +72,19 @@ export class Curves {
     const options = {
       width: this._width(),
       height: this.height,
+      padding: [null, 16, null, null], // half of the last number below the axis
       legend: { live: true }, // the values under the pointer
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       scales: {
-        x: { time: false, range: room },
+        x: { time: false, range: this.whole ? (_, low, high) => [low - 0.5, high + 0.5] : room },
         y: {
           distr: log ? 3 : 1,
           range: log
             ? undefined
             : (_, low, high) =>
-                low === high ? [low - 1, high + 1] : [low - 0.06 * (high - low), high + 0.08 * (high - low)],
+                low === high
+                  ? [low - (Math.abs(low) / 2 || 1), high + (Math.abs(high) / 2 || 1)]
+                  : [low - 0.06 * (high - low), high + 0.08 * (high - low)],
         },
       },
       axes: [
@@ -162,7 +165,7 @@ export function stacked(xLabel, yLabel, edges, parts, { height = HEIGHT, share =
     left = 54,
     bottom = 40,
     top = 10,
-    right = 8,
+    right = 16,
     n = edges.length - 1;
   const totals = Array.from({ length: n }, (_, i) => parts.reduce((sum, part) => sum + (part.values[i] ?? 0), 0)),
     most = share ? 1 : Math.max(1e-12, ...totals);

@@ -80,6 +80,16 @@ export const linked = (text) =>
     .split(/\b(w\d+\.\d+(?::\d+)?)(?![\w.])/)
     .map((part, i) => (i % 2 ? el("a", { href: `#${part}` }, part) : part));
 
+// What opens above the page, and closes when somebody acts elsewhere.
+export const menu = (attributes, title, ...children) =>
+  el("details", { ...attributes, "data-menu": true }, el("summary", {}, title), ...children);
+const close = (unless) =>
+  document.querySelectorAll("details[data-menu][open]").forEach((each) => {
+    if (!each.contains(unless)) each.open = false;
+  });
+document.addEventListener("pointerdown", (e) => close(e.target));
+document.addEventListener("keydown", (e) => e.key === "Escape" && close(null));
+
 export function choice(label, values, chosen, onchange) {
   const names = (select) =>
     fill(

@@ -8,6 +8,7 @@ import { Molecule } from "steersman/molecule.js";
 
 const ORDER = { molecule: 0, globe: 1, contacts: 2, image: 3, plane: 3, line: 4, number: 5 };
 const MOST_VIEWS = 8;
+const FEW = 3; // values that are numbers, and no line
 const PLAY_MS = 110;
 const FIRST = ["vorticity", "contacts", "positions"]; // of those that are shown alike
 
@@ -44,8 +45,14 @@ export class FrameView {
       this.shown(found.lineage.map((each) => each.place));
       await this._build(found, frames, number, at, turn);
     } catch (error) {
-      fill(this.node, el("p", { class: "problem" }, error.message));
+      this.trouble(error.message);
     }
+  }
+
+  // What is shown stays.
+  trouble(text) {
+    this.node.querySelector(".problem")?.remove();
+    this.node.prepend(el("p", { class: "problem" }, text));
   }
 
   stop() {
@@ -210,6 +217,11 @@ export class FrameView {
       const plane = new Plane(each.label, film.values);
       parent.append(plane.node);
       return (f) => plane.set(of(f));
+    }
+    if (each.view === "line" && size <= FEW) {
+      const text = el("p", { class: "small number" });
+      parent.append(text);
+      return (f) => fill(text, `${each.label}: ${Array.from(of(f), amount).join(", ")}`);
     }
     if (each.view === "line") {
       const line = new Line(each.label, { across: each.across, film: film.values });

@@ -51,8 +51,14 @@ export class LatentMap {
       },
       "Lasso",
     );
+    this.pathButton = el(
+      "button",
+      { "aria-pressed": "true", title: "The lineage of the frame", onclick: () => this._togglePath() },
+      "Lineage",
+    );
     this.tools = [
       this.colours,
+      this.pathButton,
       this.lassoButton,
       el("button", { onclick: () => this.all(), title: "Show all (0)" }, "Show all"),
     ];
@@ -190,6 +196,12 @@ export class LatentMap {
     this.mode = mode;
     this.lassoButton.setAttribute("aria-pressed", String(mode === "lasso"));
     this.below.style.cursor = mode === "lasso" ? "crosshair" : "grab";
+    this.below.style.touchAction = mode === "lasso" ? "none" : "";
+  }
+  _togglePath() {
+    this.hidden = !this.hidden;
+    this.pathButton.setAttribute("aria-pressed", String(!this.hidden));
+    this._overlay();
   }
   show(path) {
     this.path = path.filter(Boolean);
@@ -229,7 +241,9 @@ export class LatentMap {
 
   _kind() {
     const { meta } = this.points;
-    return meta.names.length || ["walker", "slot", "version", "cluster"].includes(meta.colour) ? "names" : "amounts";
+    return meta.names.length || ["walker", "slot", "version", "cluster", "bias"].includes(meta.colour)
+      ? "names"
+      : "amounts";
   }
   _palette() {
     // 256 colours: of a name by its number, of an amount by its share
@@ -402,7 +416,7 @@ export class LatentMap {
     g.rect(left, top, width, height);
     g.clip();
     if (this.path.length) {
-      const places = this.path.map(([x, y]) => this._at(x, y));
+      const places = (this.hidden ? this.path.slice(-1) : this.path).map(([x, y]) => this._at(x, y));
       const many = places.length > 25;
       g.globalAlpha = many ? 0.7 : 1;
       for (const [width, shade] of [
@@ -457,6 +471,7 @@ export class LatentMap {
       walker: "walker",
       slot: "slot",
       version: "model version",
+      bias: "version of the bias",
       cluster: "cluster",
     };
     fill(
@@ -498,7 +513,10 @@ export class LatentMap {
         el("span", { class: "ramp", style: { background: `linear-gradient(to right, ${rampStops().join(",")})` } }),
         el("span", { class: "number" }, (meta.beyond[1] ? "≥ " : "") + amount(meta.high)),
       );
-    const part = meta.every > 1 ? `; one of ${meta.every} is ${this.source.offline ? "in this page" : "drawn, more where you zoom in"}` : "";
+    const part =
+      meta.every > 1
+        ? `; one of ${meta.every} is ${this.source.offline ? "in this page" : "drawn, more where you zoom in"}`
+        : "";
     fill(
       this.note,
       (meta.behind ? `Reading: ${amount(meta.behind)} frames to go. ` : "") +

@@ -70,10 +70,22 @@ class Page {
     this.slots = new Slots(source, this.segments, { chosen: ofSegment });
     this.lineage = new Lineage(this.segments, { chosen: ofSegment });
     this.held = el("div", { id: "lasso" });
+    const goTo = el("input", {
+      type: "text",
+      placeholder: "w3.17:4",
+      "aria-label": "go to a segment or a frame",
+      size: 8,
+      onchange: () => {
+        const name = goTo.value.trim(),
+          known = this.segments.find(name.split(":")[0]) >= 0;
+        goTo.setCustomValidity(known ? "" : "this run has no such segment");
+        if (goTo.reportValidity()) location.hash = name;
+      },
+    });
     const map = card(
       "map-section",
       "Where has it been?",
-      { short: "Map", tools: this.map.tools },
+      { short: "Map", tools: [goTo, ...this.map.tools] },
       el(
         "div",
         { class: "split" },
@@ -119,7 +131,7 @@ class Page {
 
   _header() {
     this.name = el("h1", {}, "Steersman");
-    this.pill = el("span", { class: "pill", id: "status" }, "opening");
+    this.pill = el("span", { class: "pill", id: "status", role: "status" }, "opening");
     this.about = el("span", { class: "small soft" });
     this.compare = el("span");
     this.parts = el("nav", { "aria-label": "parts of the page" });
@@ -138,11 +150,16 @@ class Page {
       ),
       this.parts,
     );
+    this.near = new Set();
     this.seen = new IntersectionObserver(
-      (entries) =>
-        entries.forEach((e) => {
-          this.links[this.sections.indexOf(e.target)].classList.toggle("here", e.isIntersecting);
-        }),
+      (entries) => {
+        for (const e of entries) e.isIntersecting ? this.near.add(e.target) : this.near.delete(e.target);
+        const here = this.sections.findIndex((section) => this.near.has(section));
+        this.links.forEach((link, i) => {
+          link.classList.toggle("here", i === here);
+        });
+        if (here >= 0) this.parts.scrollLeft = this.links[here].offsetLeft - this.parts.offsetLeft - 40;
+      },
       { rootMargin: "-20% 0px -60% 0px" },
     );
   }
@@ -163,7 +180,7 @@ class Page {
   }
   _pill(kind, text) {
     this.pill.className = `pill ${kind}`;
-    fill(this.pill, text);
+    if (this.pill.textContent !== text) fill(this.pill, text); // a reader of the screen says it once
   }
 
   async follow() {
@@ -198,10 +215,9 @@ class Page {
     this._pill(state.status, STATUS[state.status] ?? state.status);
     fill(
       this.about,
-      (state.copy ? `${state.copy}, ` : "") +
-        (state.guided ? "guided by a known reference, " : "") +
-        `seed ${state.seed}` +
-        (this.source.offline ? ", as it was when this page was written" : ""),
+      (state.copy ? `${state.copy}; ` : "") +
+        (state.guided ? "guided by a known reference; " : "") +
+        (this.source.offline ? "as it was when this page was written" : ""),
     );
     this.about.title = state.path;
     this.began = state.began;
@@ -304,7 +320,7 @@ class Page {
       const { frames, number } = await this.source.values("pick", { x, y, rx, ry, generation });
       if (frames.length) await this.frame.of(frames, number);
     } catch (error) {
-      fill(this.frame.node, el("p", { class: "problem" }, error.message));
+      this.frame.trouble(error.message);
       this.map.load();
     }
   }

@@ -1,7 +1,7 @@
 // Any card of the page as SVG or PNG, as it stands there, and its numbers as CSV: texts stay texts, curves stay curves.
 
 import { colour } from "steersman/colours.js";
-import { el, fill } from "steersman/dom.js";
+import { el, fill, menu } from "steersman/dom.js";
 
 const drawn = new WeakMap(), // canvas -> draws it again with a Pen, or gives its picture
   given = new WeakMap(); // element -> [title, its numbers as columns]
@@ -58,7 +58,13 @@ class Path extends Path2D {
 class Pen {
   constructor(canvas) {
     Object.assign(this, { canvas, out: "", kept: [], at: new DOMMatrix(), path: new Path(), dash: [], inside: "" });
-    Object.assign(this, { fillStyle: "#000", strokeStyle: "#000", lineWidth: 1, globalAlpha: 1, font: "10px sans-serif" });
+    Object.assign(this, {
+      fillStyle: "#000",
+      strokeStyle: "#000",
+      lineWidth: 1,
+      globalAlpha: 1,
+      font: "10px sans-serif",
+    });
     Object.assign(this, { textAlign: "start", textBaseline: "alphabetic", lineJoin: "miter", lineCap: "butt" });
   }
   save() {
@@ -124,7 +130,12 @@ class Pen {
     const size = parseFloat(/[\d.]+px/.exec(this.font)?.[0] ?? 10),
       below = { top: 0.82, middle: 0.35, bottom: -0.2 }[this.textBaseline] ?? 0,
       anchor = { center: "middle", right: "end", end: "end" }[this.textAlign];
-    const look = { x, y: y + below * size, "text-anchor": anchor, style: `font: ${this.font}; fill: ${this.fillStyle}` };
+    const look = {
+      x,
+      y: y + below * size,
+      "text-anchor": anchor,
+      style: `font: ${this.font}; fill: ${this.fillStyle}`,
+    };
     this._add("text", look, clean(text));
   }
   createImageData(w, h) {
@@ -175,7 +186,11 @@ async function ofCanvas(canvas, place) {
   if (!draw) return tag("image", { ...place, style, href: picture ? picture() : canvas.toDataURL() });
   const pen = new Pen(canvas);
   await draw(pen);
-  return tag("svg", { ...place, viewBox: `0 0 ${canvas.width} ${canvas.height}`, preserveAspectRatio: "none" }, pen.out);
+  return tag(
+    "svg",
+    { ...place, viewBox: `0 0 ${canvas.width} ${canvas.height}`, preserveAspectRatio: "none" },
+    pen.out,
+  );
 }
 
 function ofSvg(svg, place) {
@@ -218,7 +233,13 @@ function ofText(node, origin) {
     const box = range.getClientRects()[0];
     if (!box?.width) continue;
     if (lines.at(-1)?.top === box.top) lines.at(-1).text += ` ${word[0]}`;
-    else lines.push({ top: box.top, x: box.left - origin.left, y: (box.top + box.bottom) / 2 - origin.top, text: word[0] });
+    else
+      lines.push({
+        top: box.top,
+        x: box.left - origin.left,
+        y: (box.top + box.bottom) / 2 - origin.top,
+        text: word[0],
+      });
   }
   const look = `font: ${style.fontWeight} ${style.fontSize} ${style.fontFamily}; fill: ${style.color}`;
   return lines.map(({ x, y, text }) => tag("text", { x, y: y + 0.35 * size, style: look }, clean(text))).join("");
@@ -308,7 +329,7 @@ export function saver(card) {
     name = `${document.title.split(" · ")[0]}-${card.id}`;
   const button = (text, make) => {
     const save = async () => {
-      menu.open = false;
+      node.open = false;
       try {
         await make();
       } catch (error) {
@@ -317,12 +338,11 @@ export function saver(card) {
     };
     return el("button", { onclick: save }, text);
   };
-  const menu = el(
-    "details",
+  const node = menu(
     {
       class: "save",
       ontoggle: () => {
-        const tables = menu.open ? asCsv(card) : [];
+        const tables = node.open ? asCsv(card) : [];
         fill(
           choices,
           button("SVG", async () => download(await asSvg(card), "image/svg+xml", `${name}.svg`)),
@@ -333,8 +353,8 @@ export function saver(card) {
         );
       },
     },
-    el("summary", {}, "Save"),
+    "Save",
     choices,
   );
-  return menu;
+  return node;
 }

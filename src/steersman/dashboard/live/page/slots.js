@@ -7,7 +7,7 @@ import { numbers, redrawn } from "steersman/save.js";
 const LEFT = 66,
   BOTTOM = 40,
   TOP = 6,
-  RIGHT = 8,
+  RIGHT = 16,
   USED = 44; // CSS pixels; USED: height of the utilisation above
 const ENDS = { finished: "blue", stopped: "orange", failed: "red", lost: "ink", running: "green" };
 const WAITS = { start: "soft", idle: "faint", paused: "yellow" };
@@ -34,6 +34,7 @@ export class Slots {
       ["policy", "who chose the start"],
       ["ends", "how it ended"],
       ["model", "model version"],
+      ["bias", "version of the bias"],
     ];
     this.node = card(
       "slots",
@@ -282,11 +283,12 @@ export class Slots {
       const all = s.how.map((how) => packed(colour(ENDS[how] ?? "grey")));
       return (i) => all[s.ends[i]];
     }
-    if (this.by === "model") {
+    if (this.by === "model" || this.by === "bias") {
+      const versions = s[this.by];
       const all = Array.from({ length: 256 }, (_, v) =>
         packed(v ? colour(["blue", "orange", "green", "purple", "sky", "yellow"][(v - 1) % 6]) : colour("grey")),
       );
-      return (i) => all[s.model[i] & 255];
+      return (i) => all[versions[i] & 255];
     }
     const all = Array.from({ length: 256 }, (_, p) =>
         packed(p < s.policies.length ? ofPolicy(s.policies[p], s.policies) : colour("grey")),
@@ -301,8 +303,8 @@ export class Slots {
     const own =
       this.by === "ends"
         ? s.how.map((how) => mark(colour(ENDS[how] ?? "grey"), how))
-        : this.by === "model"
-          ? [mark(colour("grey"), "no model"), "then one colour a version"]
+        : this.by !== "policy"
+          ? [mark(colour("grey"), `no ${this.by}`), "then one colour a version"]
           : [
               ...s.policies.map((p) => mark(ofPolicy(p, s.policies), words(p))),
               mark(colour("red"), "failed"),

@@ -105,7 +105,7 @@ export class Working {
               },
               el("i", { style: { width: `${100 * b.share}%` } }),
             ),
-            b.parts.map((part) => el("div", { class: "small soft" }, `${part.met || part.rule}`)),
+            !state.ended && b.parts.map((part) => el("div", { class: "small soft" }, `${part.met || part.rule}`)),
           ],
       b.share == null && !state.trusted
         ? el(

@@ -22,12 +22,7 @@ export default class {
       found.problems.map((each) => el("p", { class: "problem" }, each)),
       found.notes.map((each) => el("p", {}, each)),
       table(["", ""], found.rows),
-      el(
-        "figure",
-        {},
-        picture("Time scales and free energy", found.svg),
-        el("figcaption", {}, found.caption),
-      ),
+      el("figure", {}, picture("Time scales and free energy", found.svg), el("figcaption", {}, found.caption)),
     );
   }
 }

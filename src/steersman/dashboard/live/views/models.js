@@ -55,6 +55,11 @@ export default class {
       let at = 0;
       for (const v of versions) {
         marks.push([at + 1, `${v.version}`]);
+        if (at) {
+          x.push(at + 0.5); // no line joins two versions
+          used.push(null);
+          refused.push(null);
+        }
         for (const loss of v.loss) {
           at += 1;
           x.push(at);
@@ -79,8 +84,8 @@ export default class {
         {
           label: "used",
           ...pick(
-            (v) => v.accepted,
-            (v) => v.held_out,
+            () => true,
+            (v) => (v.accepted ? v.held_out : null),
           ),
           stroke: colour("blue"),
           points: true,
@@ -107,12 +112,12 @@ export default class {
           points: true,
           lines: false,
         },
-      ].filter((each) => each.x.length);
+      ].filter((each) => each.y.some((v) => v != null));
       this.held.yLabel = `held-out ${words(named)}`;
       parts.push(panel("Held-out error against the predecessor", this.held.node));
       this.held.set(series);
     }
-    if (chosen.by_version.length)
+    if (chosen.versions.some((version) => version))
       parts.push(
         panel(
           "Which version chose the starts",
