@@ -317,6 +317,7 @@ BUGS = [
     Bug("data/why.py", " and _left_state(history, start.parent)", "", "tests/data/test_run.py"),
     Bug("dashboard/live/page/map.js", "        !this.source.offline &&\n        this.points?.meta.inside",
         "        this.points?.meta.inside", "tests/dashboard/test_page.py"),
+    Bug("dashboard/live/page/run.js", "corners.at(k - 1)", "corners.at(k)", "tests/dashboard/test_page.py"),
     Bug("dashboard/live/page/segments.js", "this.name(this.parent[i])", "this.name(i)", "tests/dashboard/test_page.py"),
     Bug("dashboard/live/offline.py", '{"missing": told(error)}', "{}", "tests/dashboard/test_report.py"),
     Bug("dashboard/structure.py", "if beyond := int", "if beyond := 0 * int", "tests/dashboard/test_figures.py"),

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import yaml
 
+from steersman.calls.opened import open_run
 from steersman.dashboard.errors import PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
@@ -19,8 +21,9 @@ from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.journal.errors import BadDirectory
+from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import Scored
+from steersman.journal.records import Scored, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import modules, trust
 from steersman.store import FRAME, Frames, GroupWriter
@@ -339,6 +342,20 @@ def test_the_code_of_a_run_that_was_made_elsewhere_is_not_run(finished: RunDirec
         assert served.ask("/run/fold-0001/panel?name=counted").status == 404
     with serving(finished, trusted=True) as served:
         assert served.ask("/run/fold-0001/panels").values["trouble"].endswith("SystemExit: run")
+
+
+def test_a_training_without_a_model_stands_in_the_table_of_versions(finished: RunDirectory) -> None:
+    """As in `run.models`; a card it has none."""
+    journal = Journal(finished.journal)
+    journal.append(Training(model=3, frames=60))
+    journal.close()
+    shown = answers.answer(Watched.of(History(finished)), "models", {})
+    assert isinstance(shown, dict)
+    assert len(shown["versions"]) == 2
+    own = open_run(finished.path).models
+    for name in ("accepted", "reason", "frames", "loss"):
+        assert [None if pandas.isna(each) else each for each in own[name]] == shown["table"][name]
+    assert shown["table"]["accepted"] == [True, False, None]
 
 
 def test_missing_libraries_are_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -453,7 +453,7 @@ def test_the_report_opens_from_disk_with_the_network_off(
     monkeypatch.setattr(offline, "MOST_POINTS", 60)
     finished.topology.write_text(PEPTIDE)
     report.write_report(finished)
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True, reduced_motion="reduce")
     look = Look(context.new_page())
     page = look.page
     page.goto(finished.report.resolve().as_uri())
@@ -465,6 +465,19 @@ def test_the_report_opens_from_disk_with_the_network_off(
     page.locator("#map-section select").first.select_option("policy")
     expect(page.locator("#map-legend")).to_contain_text("who chose")
     expect(page.locator("[data-trouble]")).to_have_count(0)
+    page.locator("#map-canvas").focus()
+    page.keyboard.press("l")
+    page.evaluate("document.getElementById('map-section').scrollIntoView()")
+    box = page.locator("#map-canvas").bounding_box()
+    assert box
+    corners = (0.05, 0.02), (0.99, 0.02), (0.99, 0.97), (0.05, 0.97)
+    for i, (across, down) in enumerate(corners):
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
+        if not i:
+            page.mouse.down()
+    page.mouse.up()
+    shown = page.locator("#map-canvas").get_attribute("data-points")
+    expect(page.locator("#lasso")).to_contain_text(f"{shown} of the {shown} frames in this page")
     expect(page.locator("#starts tbody tr").first).to_be_visible()
     expect(page.locator("#map-canvas")).to_have_attribute("data-points", re.compile("^[1-6]?[0-9]$"))
     expect(page.locator("#top nav")).to_contain_text("Figures")

@@ -13,7 +13,7 @@ from numbers import Integral
 import numpy as np
 import pandas
 
-from steersman.data import reweighing
+from steersman.data import columns, reweighing
 from steersman.data.frames import warn_of_damage
 from steersman.data.history import History
 from steersman.data.lineage import since_prepared
@@ -28,8 +28,6 @@ from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
 from steersman.store import number_of
 from steersman.store.names import FrameName, SegmentName, walker_name
-
-_MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
 
 def state(history: History) -> pandas.Series:
@@ -102,15 +100,11 @@ def decisions(history: History) -> pandas.DataFrame:
 
 def models(history: History) -> pandas.DataFrame:
     """Every training, by the version of its model; `accepted` is missing while it goes on."""
-    of = history.state.models
-    found = pandas.DataFrame({
-        "began": _utc(np.array([model.at for model in of], float)),
-        "accepted": pandas.array([model.accepted for model in of], dtype="boolean"),
-        "reason": [model.reason for model in of],
-        "frames": pandas.array([model.fit.frames if model.fit else None for model in of], dtype="Int64"),
-        **{name: [getattr(model.fit, name, None) for model in of] for name in _MODELS},
-    }, index=pandas.Index([model.version for model in of], name="model", dtype="int64"))  # fmt: skip
-    return _described(found.astype(dict.fromkeys(_MODELS, "float64")), history, seconds="s")
+    of = columns.models(history)
+    floats = dict.fromkeys(("epochs", "seconds", "loss", "held_out", "predecessor"), "float64")
+    found = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
+    found = found.astype({"model": "int64", "accepted": "boolean", "frames": "Int64", **floats}).set_index("model")
+    return _described(found, history, seconds="s")
 
 
 def calls(history: History) -> pandas.DataFrame:

@@ -1,8 +1,8 @@
 // A run on one page: asks for what is new twice a second, and hands it to the views.
 
 import { Act } from "steersman/act.js";
-import { beginTheme, switchTheme } from "steersman/colours.js";
-import { $, card, choice, el, fill, linked } from "steersman/dom.js";
+import { beginTheme, switchTheme, words } from "steersman/colours.js";
+import { $, amount, card, choice, el, fill, linked } from "steersman/dom.js";
 import { FrameView } from "steersman/frame.js";
 import { Lineage } from "steersman/lineage.js";
 import { LatentMap } from "steersman/map.js";
@@ -365,8 +365,33 @@ class Page {
       ),
     );
   }
+  // Of the frames that an offline page holds, those within a polygon.
+  _heldHere(corners) {
+    const { x, y, segment } = this.map.points,
+      within = Array.from(x.keys()).filter((i) => {
+        let inside = false;
+        corners.forEach(([ax, ay], k) => {
+          const [bx, by] = corners.at(k - 1);
+          if (ay > y[i] !== by > y[i] && x[i] < ax + ((bx - ax) * (y[i] - ay)) / (by - ay)) inside = !inside;
+        });
+        return inside;
+      }),
+      s = this.segments,
+      policies = new Map();
+    for (const i of within) {
+      const policy = s.policies[s.policy[segment[i]]] ?? "unknown";
+      policies.set(policy, (policies.get(policy) ?? 0) + 1);
+    }
+    const of = new Set(within.map((i) => segment[i])),
+      chosen = [...policies].map(([name, n]) => `${words(name)} ${amount(n)}`).join(", ");
+    return (
+      `${amount(within.length)} of the ${amount(x.length)} frames in this page lie within` +
+      (within.length ? `, from ${amount(of.size)} segments, chosen by ${chosen}.` : ".")
+    );
+  }
   async _lassoed(corners, generation) {
     if (!corners) return fill(this.held, el("p", { class: "small soft" }, GONE));
+    if (this.source.offline) return fill(this.held, el("p", { class: "small" }, this._heldHere(corners)));
     try {
       const found = await this.source.values("lasso", {
         generation,

@@ -59,7 +59,17 @@ export default class {
       low = high;
       return pick(`event ${label}`, shade, chance ? of((i) => chance[i] >= from && chance[i] < high) : []);
     });
-    this.weights.set(chance ? classes.filter((each) => each.x.length) : [pick("members", "blue", of(() => true))]);
+    this.weights.set(
+      chance
+        ? classes.filter((each) => each.x.length)
+        : [
+            pick(
+              "members",
+              "blue",
+              of(() => true),
+            ),
+          ],
+    );
     this.first.set([
       { label: "members", x: rounds, y: members, stroke: colour("grey") },
       { label: "first members that are left", x: rounds, y: first, stroke: colour("blue") },

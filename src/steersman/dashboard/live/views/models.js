@@ -214,31 +214,21 @@ export default class {
     }
     fill(this.body, parts);
     this.body.dataset.versions = versions.length;
-    fill(
-      this.rows,
-      versions.length
-        ? el(
-            "details",
-            {},
-            el("summary", {}, "All versions in a table"),
-            table(
-              ["version", "frames", "epochs", "seconds", "last loss", "held out", "predecessor", "verdict", "because"],
-              versions.map((v) => [
-                v.version,
-                amount(v.frames),
-                v.loss.length,
-                amount(v.seconds.reduce((sum, s) => sum + s, 0)),
-                amount(v.loss.at(-1)),
-                amount(v.held_out),
-                amount(v.predecessor),
-                v.accepted ? "used" : "not used",
-                v.reason,
-              ]),
-              [0, 1, 2, 3, 4, 5, 6],
-            ),
-          )
-        : null,
+    const of = this.found.table,
+      columns = ["model", "frames", "epochs", "seconds", "loss", "held_out", "predecessor"],
+      rows = of.model.map((_, i) => [
+        ...columns.map((name) => amount(of[name][i])),
+        { true: "used", false: "not used" }[of.accepted[i]] ?? "not finished",
+        of.reason[i],
+      ]);
+    const header = [...columns.map(words), "verdict", "because"];
+    const all = el(
+      "details",
+      {},
+      el("summary", {}, "All versions in a table"),
+      table(header, rows, [0, 1, 2, 3, 4, 5, 6]),
     );
+    fill(this.rows, rows.length ? all : null);
   }
 
   // What the audits of a surrogate say: first, for it is what an answer rests on.

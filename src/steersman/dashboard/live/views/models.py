@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.dashboard.live.latent_map import current
 from steersman.dashboard.live.watched import Watched
+from steersman.data import columns
 from steersman.data.stored import variables
 from steersman.steering import audits
 from steersman.steering.errors import AuditsRefused
@@ -28,6 +29,7 @@ def answer(watched: Watched) -> dict[str, Any]:
     history = watched.history
     return {
         "versions": [_version(card) for card in history.directory.cards()],
+        "table": columns.models(history),
         "chosen": chosen(watched),
         "calibration": calibration(watched),
         "inside": inside(watched),
@@ -141,9 +143,7 @@ def _version(card: dict[str, Any]) -> dict[str, Any]:
         "gate": card.get("gate", ""),
         "held_out": _finite(card.get("held_out")),
         "predecessor": _finite(card.get("predecessor")),
-        "frames": card.get("frames"),
         "loss": [_finite(epoch.get("loss")) for epoch in epochs],
-        "seconds": [epoch.get("seconds") for epoch in epochs],
         "profile": {
             label: [epoch.get(label, 0.0) for epoch in epochs]
             for label in LABELS
