@@ -263,6 +263,7 @@ def summary(lines: Sequence[dict[str, object]]) -> list[dict[str, object]]:
         found.append({
             "p": p, "score": score, "replicas": len(mine), "mean": value.mean(),
             "mean_error": value.std(ddof=1) / math.sqrt(len(value)), "relative_error": math.sqrt(squares.mean()),
+            "error_low": math.sqrt(np.quantile(again, 0.025)), "error_high": math.sqrt(np.quantile(again, 0.975)),
             "gain": gains[0], "gain_low": gains[1], "gain_high": gains[2],
             "gain_with_training": gains[0] * (cpu[0] - cpu[1]) / cpu[0], "covered": float(np.mean(held)),
             "too_few": float(np.mean(few)), "member_days": days, "cpu_s": cpu[0], "trained_s": cpu[1],

@@ -64,6 +64,14 @@ wf.steer(rare)
 @wf.metric
 def probability(scores): return rare.estimate(scores).probability
 
+@wf.figure("Is the forecast reliable?")
+def reliable(p, results):
+    from steersman.apps.shallow_water.figures import reliable
+    if results.model is None or results.held_out is None: return None
+    fate, inputs = came(results.held_out), seen(results.held_out)
+    mean, spread = results.model.forecast(inputs[fate.rows], fate.lead)
+    return reliable(mean, spread, fate.outcome, fate.weight, (0.75 * p.storm_m_s, p.storm_m_s), "m/s")
+
 @wf.figure("How long one waits for it")
 def waiting(p, results):
     from steersman.apps.shallow_water.figures import return_times

@@ -13,6 +13,8 @@ from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.apps.shallow_water.cases import DAY
 from steersman.steering import Scores, Splitting
 from steersman.steering.errors import NoAnswerYet
+from steersman.steering.forecasts import reliability
+from steersman.steering.splitting import probability as exceeds
 
 if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster
@@ -96,6 +98,41 @@ def return_times(rare: Splitting, scores: Scores, window_days: float, outcome: s
     axes.set_ylim(window_days, 20 * window_days / p[seen].min())
     axes.legend(**ABOVE)
     return figure, f"The event (dotted): once in {whole.return_time(window_days):,.0f} days. {whole}."
+
+
+def reliable(
+    mean: np.ndarray, spread: np.ndarray, outcome: np.ndarray, weights: np.ndarray, levels: Sequence[float], unit: str
+) -> tuple[Figure, str] | None:
+    """How often an outcome lies above some levels where a forecast gives that a probability.
+
+    Args:
+        mean, spread, outcome, weights: (n,) of forecasts and of what came, of members that no training saw.
+        levels: in the unit of the outcome.
+    Returns: None where there is nothing to compare.
+    """
+    if not len(outcome):
+        return None
+    figure = Figure((4.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([1e-3, 1], [1e-3, 1], color="0.7", lw=0.8)
+    for number, level in enumerate(levels):
+        bins = reliability(exceeds(mean, spread, level), outcome > level, weights)
+        said, came, low, high = np.array([(each.forecast, each.frequency, each.low, each.high) for each in bins]).T
+        seen = (said > 1e-3) & (came > 0)
+        ends = np.maximum([came - low, high - came], 0)[:, seen]
+        axes.errorbar(
+            said[seen], came[seen], ends, fmt="o", ms=4, capsize=2, color=f"C{number}", label=f"above {level:g} {unit}"
+        )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(1e-3, 1.2),
+        ylim=(1e-3, 1.2),
+        xlabel="forecast probability",
+        ylabel="frequency",
+    )
+    axes.legend()
+    return figure, "Of members that no training saw, at any time before the end; on the line a forecast is reliable."
 
 
 def forecast_errors(
