@@ -111,6 +111,10 @@ def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look,
         canvas.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.45})
         expect(page.locator("#frame")).not_to_have_attribute("data-frame", first or "")
         expect(page.locator("#frame")).to_contain_text("its cell of z holds <3 frames")
+        page.wait_for_url(re.compile(r"#w[01]\.\d+:\d$"))
+        picked = page.locator("#frame").get_attribute("data-frame") or ""
+        page.reload()
+        expect(page.locator("#frame")).to_have_attribute("data-frame", picked)
         expect(page.locator("#molecule canvas")).to_be_visible()
         expect(page.locator("#molecule")).to_have_attribute("data-atoms", "12")
         expect(page.locator("#globe canvas")).to_have_attribute("data-drawn", "8")

@@ -318,7 +318,9 @@ class Page {
     try {
       if (this.source.offline) return this._pickedHere(x, y, rx, ry);
       const { frames, number } = await this.source.values("pick", { x, y, rx, ry, generation });
-      if (frames.length) await this.frame.of(frames, number);
+      if (!frames.length) return;
+      await this.frame.of(frames, number);
+      history.replaceState(null, "", `#${this.frame.node.dataset.frame}`); // kept when the page is loaded again
     } catch (error) {
       this.frame.trouble(error.message);
       this.map.load();
