@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steersman.dashboard.live.views import members
+from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.data.replay import replay
 from steersman.data.verify import verify
@@ -92,6 +94,17 @@ def test_members_of_a_window_descend_from_its_first_ones_and_weigh_1(ran: RunDir
     assert len(set(scores.root[scores.round % WINDOW == 0])) < MEMBERS * WINDOWS, "some were merged"
     assert policy.estimate(scores).windows == WINDOWS
     assert not verify(ran)
+
+
+def test_the_page_shows_each_member_with_its_forecast_and_the_estimate(ran: RunDirectory) -> None:
+    assert members.answer(Watched.of(History(ran)))["chance"] is None, "a stranger's code is not run"
+    watched = Watched.of(History(ran))
+    watched._trusted = True
+    shown = members.answer(watched)
+    assert shown["members"] == [MEMBERS] * WINDOW * WINDOWS
+    assert max(shown["chance"]) > 0.5 > min(shown["chance"])
+    assert all(low <= p <= high for low, p, high in zip(shown["low"], shown["p"], shown["high"], strict=True))
+    assert shown["p"] == sorted(shown["p"], reverse=True)
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory) -> None:

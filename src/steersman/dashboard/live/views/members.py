@@ -28,10 +28,10 @@ def answer(watched: Watched) -> dict[str, Any]:
     chance = _chance(scores, rare)
     said: dict[str, Any] = {
         "round": scores.round[shown].tolist(), "weight": scores.weight[shown].tolist(),
-        "chance": None if chance is None else chance[shown].tolist(), "window": rare.window if rare else 0,
+        "chance": None if chance is None else chance[shown].tolist(), "window": 0 if rare is None else rare.window,
         **_families(scores, ends),
     }  # fmt: skip
-    return said | (_rare(scores, rare) if rare else {})
+    return said | ({} if rare is None else _rare(scores, rare))
 
 
 def _chance(scores: Scores, rare: Splitting | None) -> np.ndarray | None:
