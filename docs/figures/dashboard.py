@@ -35,7 +35,7 @@ def main(peptide: str, flows: str) -> None:
 def opened(browser: Any, link: str, height: int, theme: str = "light") -> Any:
     page = browser.new_page(viewport={"width": 1440, "height": height}, color_scheme=theme)
     page.goto(link)
-    page.wait_for_selector("#frame[data-frame]")
+    page.wait_for_selector("#molecule canvas, #globe canvas")
     page.wait_for_timeout(SETTLED_MS)
     return page
 
@@ -60,10 +60,10 @@ def sphere(browser: Any, link: str) -> None:
     """A flow on the sphere, and what the workflow's own panel says of the network."""
     page = opened(browser, link, 1150)
     page.locator("#frame").screenshot(path=HERE / "dashboard_sphere.png")
-    page.locator("#panels details").last.locator("summary").click()
+    page.locator("[data-panel=errors] summary").click()
     page.wait_for_selector("#panels #globe canvas[data-drawn]", timeout=120_000)
     page.wait_for_timeout(SETTLED_MS)
-    page.locator("#panels").screenshot(path=HERE / "dashboard_panel.png")
+    page.locator("[data-panel=errors]").screenshot(path=HERE / "dashboard_panel.png")
 
 
 if __name__ == "__main__":
