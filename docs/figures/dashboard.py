@@ -42,7 +42,7 @@ def opened(browser: Any, link: str, height: int, theme: str = "light") -> Any:
 
 def overview(browser: Any, link: str) -> None:
     """Overview, map, frame."""
-    page = opened(browser, link, 1400)
+    page = opened(browser, link, 1540)
     page.locator("#map-section select").first.select_option("policy")
     page.wait_for_timeout(SETTLED_MS)
     page.screenshot(path=HERE / "dashboard.png")
