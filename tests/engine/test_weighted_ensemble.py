@@ -89,16 +89,15 @@ def test_a_training_gets_the_weights_and_joins_members_over_their_ends(
 ) -> None:
     state, starts = History(ran).state, [start for each in rounds for start in each]
     spans = published.spans(state)
-    weights = published.weights(state, spans)
-    assert weights == pytest.approx([start.weight for start in starts])
-    window = Window(ran.frames, spans, weights)
+    assert [span.weight for span in spans] == pytest.approx([start.weight for start in starts])
+    window = Window(ran.frames, spans)
     before = Lineages(window.frames, window.spans).before
     parents = [start.parent and (start.parent.walker, start.parent.row) for start in starts]
     ends = [(int(span.walker[1:]), span.end - 1) for span in spans]
     assert [ends[at] if at >= 0 else None for at in before.tolist()] == parents
     pairs = window.lagged(1) // FRAMES  # these segments leave no state: nobody knows that a frame is all there is
     assert (pairs[:, 0] == pairs[:, 1]).all()
-    assert published.weights(State(), ()) == ()
+    assert not published.spans(State())
 
 
 def test_an_ensemble_whose_newest_round_was_damaged_is_said_not_to_go_on(ran: RunDirectory, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Results:
     def held_out(self) -> Window | None:
         """The frames that no training saw, in order of their starts."""
         spans = published.spans(self._state, held_out=True)
-        return Window(self._directory.frames, spans, published.weights(self._state, spans)) if spans else None
+        return Window(self._directory.frames, spans) if spans else None
 
     def frame(self, index: int) -> dict[str, np.ndarray]:
         """The stored variables of the frame at a position of the scores."""

@@ -106,7 +106,7 @@ class Trainer:
         job = TrainingJob(
             run=str(self._directory.path), version=model.version, last=state.models.newest, window=window,
             held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
-            settings=state.wishes.settings, needs_s=self._needs_s(window), weights=published.weights(state, window),
+            settings=state.wishes.settings, needs_s=self._needs_s(window),
         ).begin()  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -11,7 +11,7 @@ from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
-from steersman.store import Span, number_of
+from steersman.store import Span
 from steersman.store.names import walker_name
 
 
@@ -45,7 +45,7 @@ def in_order(made: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def spans(state: State, *, held_out: bool | None = None, most: int | None = None) -> list[Span]:
-    """Published frames that count, by segment, in order of starts.
+    """Published frames that count, by segment, in order of starts, with the weights of the members that made them.
 
     The order, and what is held out, is by start: which walker ran it does not matter.
 
@@ -57,20 +57,16 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
     order = in_order(made)
     if held_out is not None:
         order = order[state.mode(HeldOut).has(made["start"][order]) == held_out]
+    weight = np.ones(len(order))
+    for mode in state.modes:
+        weight = mode.columns(made["start"][order]).get("weight", weight)
     walker, first, end = (made[name][order] for name in ("walker", "first", "published"))
     if most is not None:
         newer = np.cumsum((end - first)[::-1])[::-1] - (end - first)
         first = np.maximum(first, end - (most - newer))
-        walker, first, end = (column[newer < most] for column in (walker, first, end))
-    return [Span(walker_name(w), a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
-
-
-def weights(state: State, spans: Sequence[Span]) -> tuple[float, ...]:
-    """Of the member that made each of these spans, one of a segment each; empty where members have none."""
-    made = (segment_of(state, number_of(span.walker), span.first) for span in spans)
-    starts = np.array([segment.start if segment else -1 for segment in made], np.int64)
-    columns = (mode.columns(starts) for mode in state.modes)
-    return tuple(float(weight) for each in columns for weight in each.get("weight", ()))
+        walker, first, end, weight = (column[newer < most] for column in (walker, first, end, weight))
+    columns = (each.tolist() for each in (walker, first, end, weight))
+    return [Span(walker_name(w), a, b, c) for w, a, b, c in zip(*columns, strict=True)]
 
 
 def spans_after(state: State, done: Mapping[str, int]) -> list[Span]:

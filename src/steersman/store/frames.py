@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,16 @@ ENDED = ("finished", "stopped", "failed")
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """Rows [first, end) of one walker."""
+    """Rows [first, end) of one walker.
+
+    Args:
+        weight: of the member that made them; 1.0 where members have none.
+    """
 
     walker: str
     first: int
     end: int
+    weight: float = field(default=1.0, compare=False)
 
     @property
     def rows(self) -> int:

@@ -18,17 +18,14 @@ class Window(Mapping[str, np.ndarray]):
     """Chosen frames as named arrays: a variable is read from disk once, when it is first asked for.
 
     Args:
-        weights: of each span, the weight of the member that made it; empty where members have none.
     Attributes:
         spans: what it covers; row i of every array belongs to the i-th row of these spans, one after another.
     """
 
-    def __init__(self, frames: Frames, spans: Sequence[Span], weights: Sequence[float] = ()) -> None:
+    def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
         if not any(span.rows for span in spans):
             raise StoreError(f"{frames.path}: this window has no frames; wait for more")
-        weights = weights or [1.0] * len(spans)
         self.frames, self.spans = frames, [span for span in spans if span.rows]
-        self.weights = [weight for weight, span in zip(weights, spans, strict=True) if span.rows]
         self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -91,7 +88,7 @@ class Window(Mapping[str, np.ndarray]):
         rows = np.concatenate([np.empty(0, np.int64), *(each for each, *_ in found)])
         counts = [len(each) for each, *_ in found]
         member, root = (np.repeat(np.array([each[at] for each in found], np.int64), counts) for at in (1, 2))
-        weight = np.asarray(self.weights, float)[pieces.span[member]]
+        weight = np.array([span.weight for span in self.spans])[pieces.span[member]]
         last = pieces.end[member] - 1
         return Fate(rows, values[last], weight, root, age[last] - age[rows])
 

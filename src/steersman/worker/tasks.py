@@ -247,7 +247,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
     return training.train(
         fit=functools.partial(_fit, job, workflow.training, params),
         score=lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
-        frames=Window(frames, job.window, job.weights),
+        frames=Window(frames, job.window),
         held_out=Window(frames, job.held_out) if job.held_out else None,
         last=_model(job.run, job.last),
         gate=workflow.training.gate,
@@ -318,7 +318,7 @@ def fit_rank(job: str) -> Any:
     asked = json.decode(Path(job).read_bytes(), type=TrainingJob)
     directory, workflow, params = _opened(asked.run)
     assert workflow.training is not None
-    frames = Window(directory.frames, asked.window, asked.weights)
+    frames = Window(directory.frames, asked.window)
     if scratch := os.environ.get("STEERSMAN_SCRATCH"):
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"

@@ -25,7 +25,6 @@ class TrainingJob(Struct, frozen=True):
         held_out: frames to judge it by.
         settings: parameters that people changed.
         needs_s: how long it will take, as far as is known.
-        weights: of the member that made each span of the window; empty where members have none.
     """
 
     run: str
@@ -35,7 +34,6 @@ class TrainingJob(Struct, frozen=True):
     held_out: tuple[Span, ...]
     settings: dict[str, Any]
     needs_s: float = 0.0
-    weights: tuple[float, ...] = ()
 
     @property
     def directory(self) -> RunDirectory:
