@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
@@ -115,6 +115,7 @@ def test_an_estimate_of_one_lucky_member_says_that_it_is_too_few() -> None:
         policy.estimate(Process(policy, "none", 1).run(1))
 
 
+@example([(1.0, 0.0, 0.0), (1.0, 1.0, 0.0)], 1, 0.0, 0)  # one that takes no stretch
 @given(
     st.lists(st.tuples(st.floats(1e-6, 1), st.floats(0, 1), st.floats(-5, 5)), min_size=1, max_size=40),
     st.integers(1, 40), st.floats(0, 1), st.integers(0, 2**32),

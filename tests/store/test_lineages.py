@@ -152,7 +152,7 @@ def test_a_member_that_was_killed_has_no_fate_and_brothers_have_one_root(tmp_pat
     assert (any_age.rows[any_age.lead == 1].tolist(), any_age.outcome.tolist()[:2]) == ([0, 0, 2, 2], [1.0, 1000.0])
     late = Window(window.frames, window.spans[2:])  # without the beginning: brothers stay brothers
     assert set(late.fate("outcome", window=WINDOW).root.tolist()) == set(fate.root.tolist())
-    assert late.fate("outcome", window=WINDOW).weight.tolist() == [0.75, 0.75]
+    assert late.fate("outcome", window=WINDOW).weight.tolist() == [0.25, 0.75]
 
 
 def test_a_window_that_goes_on_where_another_ended_has_first_members_of_its_own(tmp_path: Path) -> None:

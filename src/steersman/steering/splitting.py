@@ -231,6 +231,7 @@ def split(
         share = (1 - defensive) * wanted / wanted.sum() + defensive * share
     line, held = (np.concatenate([[0.0], np.cumsum(each)]) for each in (share, weight))
     cuts = np.interp(np.arange(members + 1) / members * line[-1], line, held)
+    cuts[0], cuts[-1] = 0.0, held[-1]  # also where the first or last one takes no stretch
     of_part = np.diff(cuts)
     drawn = np.searchsorted(held, cuts[:-1] + rng.random() * of_part, side="right") - 1
     return [(int(at[min(i, len(at) - 1)]), float(w)) for i, w in zip(drawn, of_part, strict=True) if w > 0]
