@@ -95,7 +95,7 @@ def return_times(rare: Splitting, scores: Scores, window_days: float, outcome: s
     axes.plot(levels[seen], window_days / p[seen], color="C0", label="this run")
     axes.axvline(rare.above, color="0.3", lw=0.8, ls=":")
     axes.set(xlabel=outcome, ylabel="return time (days)", yscale="log", xlim=(levels[0], levels[-1]))
-    axes.set_ylim(window_days, 20 * window_days / p[seen].min())
+    axes.set_ylim(window_days / p.max() / 3, 20 * window_days / p[seen].min())
     axes.legend(**ABOVE)
     return figure, f"The event (dotted): once in {whole.return_time(window_days):,.0f} days. {whole}."
 

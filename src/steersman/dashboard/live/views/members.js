@@ -19,7 +19,7 @@ export default class {
     this.source = source;
     this.weights = new Curves("segment", "weight of a member", { log: true, whole: true });
     this.first = new Curves("segment", "members", { whole: true });
-    this.times = new Curves("outcome", "probability at the end of a window", { log: true });
+    this.times = new Curves("outcome", "probability", { log: true });
     this.body = el("div", { class: "columns" });
     this.words = el("p");
     this.node = card("members", "Which members go on?", { short: "Members" }, this.words, this.body);
@@ -39,8 +39,8 @@ export default class {
     const { round, weight, chance, rounds, members, first, said, levels } = this.found;
     this.words.textContent = said ? `Probability of the event: ${said}.` : "";
     const parts = [
-      panel("Weights of the members, by the forecast of each", this.weights.node),
-      panel("How many first members they descend from", this.first.node),
+      panel("Weights, by the forecast of each", this.weights.node),
+      panel("First members that are left", this.first.node),
     ];
     if (levels?.length > 1) parts.push(panel("How rare it is", this.times.node));
     fill(this.body, ...parts);
