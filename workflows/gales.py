@@ -11,6 +11,7 @@ from steersman.apps import shallow_water as sw
 from steersman.steering import Splitting
 
 DAYS, MEMBERS, NORTH = 10, 64, 12  # of a window; rows of the grid
+FRAMES = DAYS * MEMBERS
 FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0, "diffusion_hours": 24.0}
 
 
@@ -20,7 +21,7 @@ class Gales(Params):
     learn: int = Field(5, ge=1)  # windows from one training to the next; the first ones are plain sampling
 
 
-wf = Workflow("gales", Gales, stop=lambda p: budget(sim_days=p.windows * DAYS * MEMBERS))
+wf = Workflow("gales", Gales, stop=lambda p: budget(sim_days=p.windows * FRAMES))
 rare = Splitting("storm", window=DAYS, members=MEMBERS)
 
 @wf.prepare
@@ -48,7 +49,7 @@ def error(model, frames):  # of first members that no training saw
     mean, _ = model.forecast(seen(frames)[fate.rows], fate.lead)
     return np.average((mean - fate.outcome) ** 2, weights=fate.weight)
 
-@wf.train(when=lambda p: every(frames=p.learn * DAYS * MEMBERS), gate=error)
+@wf.train(when=lambda p: every(frames=p.learn * FRAMES, last=max(p.windows - p.learn, 1) * FRAMES), gate=error)
 def learn(p, frames, last):
     fate = came(frames)
     told = {"lead": fate.lead, "weights": fate.weight, "groups": fate.root}
