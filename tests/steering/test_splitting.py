@@ -115,6 +115,23 @@ def test_an_estimate_of_one_lucky_member_says_that_it_is_too_few() -> None:
         policy.estimate(Process(policy, "none", 1).run(1))
 
 
+def test_copies_of_one_first_member_count_as_one_and_windows_that_nothing_split_are_left_out() -> None:
+    """In each of the two windows that count two brothers have all of the probability, half of each."""
+    policy = Splitting("x", window=1, members=5)
+    window, n = np.repeat([1, 2, 3], 5), 15
+    weight = np.array([0.2] * 5 + [0.1, 0.1, 0.1, 0.1, 0.6] + [0.1, 0.1, 0.1, 0.1, 0.6])
+    hit = np.array([1.0] * 5 + [1, 1, 0, 0, 0] + [1, 1, 0, 0, -1])
+    root = np.array([1, 2, 3, 4, 5] + [6] * 5 + [7, 7, 8, 8, 8])
+    at = np.arange(n)
+    found = policy.estimate(
+        Scores(at, at, at, at, np.ones(n, bool), {"x": hit - 0.5}, 1, weight=weight, round=window, root=root)
+    )
+    assert (found.windows, found.events) == (2, 4)
+    assert found.probability == pytest.approx(0.2)
+    assert found.largest_window == pytest.approx(0.5)
+    assert found.largest_member == pytest.approx(0.5), "not a quarter: two brothers have half of it"
+
+
 @example([(1.0, 0.0, 0.0), (1.0, 1.0, 0.0)], 1, 0.0, 0)  # one that takes no stretch
 @given(
     st.lists(st.tuples(st.floats(1e-6, 1), st.floats(0, 1), st.floats(-5, 5)), min_size=1, max_size=40),
