@@ -26,8 +26,6 @@ MOST_DIMENSIONS = 3
 MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
 LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
-BESIDE = 15  # frames next to a kernel, by whose steps it is wide: where a network is steep these are long
-MEDIAN = 2.198  # mean over median of the square of a normal variable: one long step among the 15 widens nothing
 RARE = 100  # one frame in so many may lie anywhere: neither width nor table may hang on it
 STORE_IT = (
     'let simulate store with each frame the energy of start.bias in kT, and return it: {"bias": frames["bias"], ...}'
@@ -174,10 +172,10 @@ class Opes:
         self, scores: Scores, z: np.ndarray, weight: np.ndarray, periods: np.ndarray, effective: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Centres and widths (k, d), heights (k,). As wide as `width`, or as Silverman's rule says by the spread within
-        a segment, and no less than by the steps of all frames and of those beside a kernel."""
+        a segment, and no less than by the steps of all frames but the rare ones."""
         if self.width is not None:
             return _compressed(z, weight, _each(self.width, z.shape[1]), periods)
-        spread, steps, at = _fluctuation(scores, z, periods)
+        spread, steps = _fluctuation(scores, z, periods)
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
         usual = np.sort(steps**2, axis=0)[: len(steps) - _rare(len(steps))].mean(axis=0)
         width = np.maximum(spread * silverman, LEAST_STEP * np.sqrt(usual))
@@ -185,9 +183,7 @@ class Opes:
             raise BadValue(
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
-        centre, widths, height = _compressed(z, weight, width, periods)
-        beside = MEDIAN * np.median(steps[_nearest_of(z[at], centre, width, periods)] ** 2, axis=1)
-        return centre, np.maximum(widths, LEAST_STEP * np.sqrt(beside)), height
+        return _compressed(z, weight, width, periods)
 
 
 def _each(value: Any, dimensions: int) -> np.ndarray:
@@ -214,11 +210,10 @@ def _within_reach(z: np.ndarray, periods: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(z, low - length, high + length))
 
 
-def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How a coordinate changes within segments.
 
-    Returns: (d,) its standard deviation, the median of all; (m, d) all steps from a frame to the next one of a segment;
-        (m,) the positions of these next ones.
+    Returns: (d,) its standard deviation, the median of all; (m, d) all steps from a frame to the next one of a segment.
     Raises: BadValue: no segment has two frames.
     """
     _, first, segment = np.unique(
@@ -238,18 +233,7 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
         return np.stack([np.bincount(segment, column) for column in values.T], axis=1) / count[:, None]
 
     spread = np.sqrt(mean((track - mean(track)[segment]) ** 2))
-    return np.median(spread[count > 1], axis=0), steps[~fresh], order[1:][~fresh]
-
-
-def _nearest_of(z: np.ndarray, centre: np.ndarray, width: np.ndarray, periods: np.ndarray) -> np.ndarray:
-    """(k, 15) or fewer: which of the frames z (m, d) are next to each centre (k, d), in widths."""
-    from scipy.spatial import KDTree
-
-    box = np.where(periods > 0, periods / width, 0.0)
-    within = np.where(box > 0, np.nextafter(box, 0.0), np.inf)  # a remainder may be rounded to the period
-    tree = KDTree(np.minimum(_wrapped(z, periods) / width, within), boxsize=box)
-    among = np.arange(1, min(BESIDE, len(z)) + 1)
-    return np.asarray(tree.query(np.minimum(centre / width, within), among)[1])
+    return np.median(spread[count > 1], axis=0), steps[~fresh]
 
 
 def _wrapped(z: np.ndarray, periods: np.ndarray) -> np.ndarray:
