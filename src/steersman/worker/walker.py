@@ -82,7 +82,7 @@ class _Run:
     error: BaseException | None = None
 
     def write(self) -> None:
-        """Write the rows of a member of a batch, if it did not fail."""
+        """Write the rows that a member of a batch appended, also if it failed after them."""
         assert isinstance(self.out, OfBatch)
         assert isinstance(self.group, Waiting)
         self.error = self.error or self.out.error
