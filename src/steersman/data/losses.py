@@ -7,6 +7,7 @@ import numpy as np
 from steersman.journal.walkers import Walker
 from steersman.store import FRAME, RESTART, SEGMENT, DamagedShard, Frames
 from steersman.store.check import unreadable
+from steersman.store.frames import STATE
 from steersman.store.states import rows_of
 
 
@@ -19,7 +20,7 @@ def unreadable_segments(frames: Frames, walker: Walker) -> tuple[int, ...]:
     table = frames.read_table(walker.name)
     rows, ended, states = (lost.pop(dimension, np.zeros(0, bool)) for dimension in (FRAME, SEGMENT, RESTART))
     found = set(np.flatnonzero(ended).tolist())  # in runs of before, states lie there
-    for number, (first, size) in enumerate(table[:, -2:].tolist()):
+    for number, (first, size) in enumerate(table[:, STATE : STATE + 2].tolist()):
         if size > 0 and states[first : first + rows_of(size)].any():
             found.add(number)
     found.update(each.number for each in walker.segments if rows[each.first : walker.rows_end(each)].any())
