@@ -68,6 +68,7 @@ class Process:
         self.rounds.append({"outcome": x, "mean": mean, "spread": spread, **columns})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forecast", "p"), [("right", 1e-3), ("noise", 0.2), ("opposite", 0.2), ("changing", 0.2)])
 def test_the_probability_is_right_whatever_the_forecast_says(forecast: str, p: float) -> None:
     """A wrong forecast has weights up to 1 / defensive of plain ones, and the event is to be met often all the same."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from steersman.apps import double_well
 from steersman.models import Outlook
@@ -31,6 +32,7 @@ def moved(position: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return position
 
 
+@pytest.mark.slow
 def test_a_learned_forecast_gives_the_exact_probability_of_the_other_well() -> None:
     """It pays nothing here: the end of a window is in one well or in the other, and no forecast of its mean and spread
     says how seldom a member jumps. The answer is right all the same."""

@@ -79,6 +79,7 @@ def test_what_is_left_alone_goes_back_at_the_rates_of_the_climate() -> None:
     assert float(kept[3, 3, 1]) == pytest.approx(np.exp(-1 / climate.eddy_days - 24 / climate.divergence_hours))
 
 
+@pytest.mark.slow
 def test_it_is_stationary_over_200_days_keeps_its_mass_and_longitudes_differ_behind_mountains() -> None:
     """The spread of the wind across the jet in both halves; with four mountains the mean has a period of 90 degrees."""
     winds, depths = [], []
