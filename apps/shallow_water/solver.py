@@ -90,47 +90,20 @@ class Frame:
         return {name: values for name, values in found.items() if values is not None}
 
 
-def run(
-    start: Start,
-    *,
-    seed: int,
-    days: float,
-    case: str = "jet",
-    parameters: np.ndarray | None = None,
-    truncation: int = 42,
-    report_hours: float = 6.0,
-    step_s: float | None = None,
-    diffusion_hours: float | None = 12.0,
-    perturbation_m: float = 0.0,
-    tracer: bool = False,
-    rows: int | None = None,
-    dtype: torch.dtype = torch.float32,
-    device: str = "cpu",
-) -> Iterator[Frame]:
+def run(start: Start, *, seed: int, parameters: np.ndarray | None = None, **settings: Any) -> Iterator[Frame]:
     """Simulate from a case, or where a `state` is given, in the start's state or frame, and no parameters, on from it.
 
     From then on torch and numpy's matrix products take one thread in this process: more are slower here.
 
     Args:
-        days: a multiple of report_hours.
         parameters: (8,) of the case `jet`, for which a standard normal distribution is meant; None draws them from the
             seed.
-        step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
-        diffusion_hours: time in which the smallest waves decay to 1/e (fourth-order diffusion); None: not at all.
-        perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
-        tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
-        rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
-        device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
+        settings: `days=`, and others of `run_members`.
     Raises:
         BadInput, UnknownName (a case or device, or the frame has no `state`): raised before the first step.
         SimulationUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been
             given.
     """
-    settings: dict[str, Any] = {
-        "days": days, "case": case, "truncation": truncation, "report_hours": report_hours, "step_s": step_s,
-        "diffusion_hours": diffusion_hours, "perturbation_m": perturbation_m, "tracer": tracer, "rows": rows,
-        "dtype": dtype, "device": device,
-    }  # fmt: skip
     for (frame,) in run_members([start], seeds=[seed], parameters=[parameters], **settings):
         if isinstance(frame, Exception):
             raise frame
@@ -159,7 +132,15 @@ def run_members(
     A member's frames are those of any other time that the same members stand at the same places, bit for bit; among
     others, or alone, they differ by rounding.
 
-    Args: see `run`.
+    Args:
+        days: a multiple of report_hours.
+        parameters: of each member, see `run`.
+        step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
+        diffusion_hours: time in which the smallest waves decay to 1/e (fourth-order diffusion); None: not at all.
+        perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
+        tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
+        rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
+        device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
     Returns: for each report a frame of every member; in place of one that was no start or has become unstable, why.
     Raises: BadInput, UnknownName: as `run`, of what is the same for all.
     """
@@ -391,7 +372,7 @@ class ShallowWater:
         case: gives orography, Coriolis parameter, the mean depth whose waves are treated exactly, and whether there is
             a tracer.
         step_s: seconds of one step.
-        diffusion_hours: see `run`.
+        diffusion_hours: see `run_members`.
     Source: Hack and Jakob (1992), NCAR/TN-343; the scheme is in apps/shallow_water/scheme.py.
     """
 
