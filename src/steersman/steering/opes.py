@@ -158,23 +158,19 @@ class Opes:
         weight = np.ones(len(z)) if self.exploring else np.exp(energy - energy.max())
         weight *= self._share(scores, weight * np.exp(0.0 if self.exploring else energy.max()))
         effective = weight.sum() ** 2 / (weight**2).sum()
-        centre, width, height = (
-            array.astype(np.float32) for array in self._kernels(scores, z, weight, periods, effective)
-        )
-        return Bias(scores.model, self.barrier_kT, self.exploring, centre, width, height, periods, float(effective))
+        kernels = _compressed(z, weight, self._width(scores, z, periods, effective), periods)
+        return Bias(scores.model, self.barrier_kT, self.exploring, *kernels, periods, float(effective))
 
     def _share(self, scores: Scores, weight: np.ndarray) -> np.ndarray:
         """(n,) factors that let frames of before the model weigh at most `most` together."""
         before = scores.biased_by != scores.model if len(scores.biased_by) else np.ones(len(weight), bool)
         return np.where(before, min(1.0, self.most / max(weight[before].sum(), 1e-300)), 1.0)
 
-    def _kernels(
-        self, scores: Scores, z: np.ndarray, weight: np.ndarray, periods: np.ndarray, effective: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Centres and widths (k, d), heights (k,). As wide as `width`, or as Silverman's rule says by the spread within
-        a segment, and no less than by the steps of all frames but the rare ones."""
+    def _width(self, scores: Scores, z: np.ndarray, periods: np.ndarray, effective: float) -> np.ndarray:
+        """(d,): how wide a kernel is, by Silverman's rule from the spread within a segment, and no less than a step of
+        all frames but the rare ones."""
         if self.width is not None:
-            return _compressed(z, weight, _each(self.width, z.shape[1]), periods)
+            return _each(self.width, z.shape[1])
         spread, steps = _fluctuation(scores, z, periods)
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
         usual = np.sort(steps**2, axis=0)[: len(steps) - _rare(len(steps))].mean(axis=0)
@@ -183,7 +179,7 @@ class Opes:
             raise BadValue(
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
-        return _compressed(z, weight, width, periods)
+        return np.asarray(width)
 
 
 def _each(value: Any, dimensions: int) -> np.ndarray:
@@ -236,18 +232,14 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
     return np.median(spread[count > 1], axis=0), steps[~fresh]
 
 
-def _wrapped(z: np.ndarray, periods: np.ndarray) -> np.ndarray:
-    return np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
-
-
 def _compressed(
     z: np.ndarray, weight: np.ndarray, width: np.ndarray, periods: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make one kernel of all frames in a cell that is one width long, twice as long while there are too many.
 
-    Returns: centres and widths (k, d), heights (k,).
+    Returns: centres and widths (k, d), heights (k,), float32.
     """
-    z = _wrapped(z, periods)
+    z = np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
     size = width.astype(float)
     while True:
         cell = np.floor(z / size).astype(np.int64)
@@ -262,4 +254,5 @@ def _compressed(
     share = weight / np.where(kept, height, 1.0)[which]
     centre = np.stack([np.bincount(which, share * column) for column in z.T], axis=1)
     spread = np.stack([np.bincount(which, share * column) for column in ((z - centre[which]) ** 2).T], axis=1)
-    return centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
+    made = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
+    return tuple(array.astype(np.float32) for array in made)  # type: ignore[return-value]

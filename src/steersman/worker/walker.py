@@ -20,7 +20,7 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
-from steersman.stages.members import OfBatch, Waiting
+from steersman.stages.batch import OfBatch, Waiting
 from steersman.stages.modules import explained
 from steersman.stages.segment import Enough, Segment, Shapes
 from steersman.stages.start import LOOKED, NoFrame, Start, StoredFrame

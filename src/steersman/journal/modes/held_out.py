@@ -29,10 +29,8 @@ class HeldOut(Mode):
         super().__init__(*of)
         self.drawn: set[int] = set()
         self.draws = 0
-        self._members, self._of_member = (
-            0,
-            array("b"),
-        )  # first members; of each start whether its one is held out, or -1
+        self._members = 0  # first members of windows
+        self._of_member = array("b")  # of each start whether its first member is held out, or -1
 
     def chosen(self, start: Start) -> None:
         if start.held_out:
