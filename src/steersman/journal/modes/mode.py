@@ -7,7 +7,7 @@ bag of starts, the scoreboard, `why`, `replay` and `verify` go over all of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from steersman.journal.walkers import Walker
 from steersman.steering import Scores, Steering
 
 Check = tuple[str, str, int, Callable[[], Iterator[str]]]  # what, where, version, and what is wrong with it
+
+
+M = TypeVar("M", bound="Mode")
 
 
 class Known(Protocol):
@@ -32,6 +35,8 @@ class Known(Protocol):
 
     @property
     def models(self) -> Trainings: ...
+
+    def mode(self, kind: type[M]) -> M: ...
 
 
 class Remaking:
