@@ -211,7 +211,7 @@ BUGS = [
     Bug("steering/opes.py", "before = scores.biased_by != scores.model", "before = scores.biased_by == scores.model",
         BIAS),
     Bug("steering/opes.py", "z = _within_reach(z, periods)", "z = np.asarray(z)", BIAS),
-    Bug("steering/opes.py", "[: len(steps) - _rare(len(steps))]", "", BIAS),
+    Bug("steering/opes.py", "[: max(len(steps) - ASTRAY, 1)]", "", BIAS),
     Bug("steering/importance.py", "!= 0)[::-1]", "!= 0)", RARE),
     Bug("steering/importance.py", "<< 32) + scores.segment[rows]", "<< 32)", RARE),
     Bug("journal/modes/held_out.py", "self.state.mode(Ensemble).columns(starts)[\"root\"]", "starts",

@@ -26,6 +26,7 @@ MOST_DIMENSIONS = 3
 MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
 LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
+ASTRAY = 2  # steps to a frame that lies far out, and back: a width without them
 RARE = 100  # one frame in so many may lie anywhere: neither width nor table may hang on it
 STORE_IT = (
     'let simulate store with each frame the energy of start.bias in kT, and return it: {"bias": frames["bias"], ...}'
@@ -167,13 +168,13 @@ class Opes:
         return np.where(before, min(1.0, self.most / max(weight[before].sum(), 1e-300)), 1.0)
 
     def _width(self, scores: Scores, z: np.ndarray, periods: np.ndarray, effective: float) -> np.ndarray:
-        """(d,): how wide a kernel is, by Silverman's rule from the spread within a segment, and no less than a step of
-        all frames but the rare ones."""
+        """(d,): how wide a kernel is, by Silverman's rule from the spread within a segment, and no less than a
+        step, of all but one that leads astray."""
         if self.width is not None:
             return _each(self.width, z.shape[1])
         spread, steps = _fluctuation(scores, z, periods)
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
-        usual = np.sort(steps**2, axis=0)[: len(steps) - _rare(len(steps))].mean(axis=0)
+        usual = np.sort(steps**2, axis=0)[: max(len(steps) - ASTRAY, 1)].mean(axis=0)
         width = np.maximum(spread * silverman, LEAST_STEP * np.sqrt(usual))
         if not (width > 0).all():
             raise BadValue(
