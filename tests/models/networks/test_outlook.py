@@ -196,3 +196,10 @@ def test_what_cannot_be_learned_is_refused() -> None:
         with pytest.raises(BadValue):
             model.forecast(*wrong)
     assert model.forecast(rows[:0], 1)[0].shape == (0,)
+
+
+def test_of_no_rows_nothing_is_forecast() -> None:
+    """As of held-out frames of which none has come to its end yet."""
+    fields = np.random.default_rng(1).normal(size=(3, 2, 12, 24))
+    model = Outlook.fit(fields, fields[:, 0, 5, 5], lead=np.ones(3))
+    assert [each.shape for each in model.forecast(fields[:0], np.empty(0))] == [(0,), (0,)]
