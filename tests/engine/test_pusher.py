@@ -247,7 +247,7 @@ def test_a_control_is_never_pushed_and_all_others_are(tmp_path: Path) -> None:
     control = {number for number, start in starts.items() if not start.share}
     for number, start in starts.items():
         root = starts_of(ran)[start.parent.walker, start.parent.segment].start if start.parent else None
-        assert (number in control) == (root in control if start.parent else number < 1)
+        assert (number in control) == (root in control if start.exact else number < 1)
         assert (start.bias > 0) == (number >= SLOTS and number not in control)
         assert not (start.instead and number in control)
     assert len(control) == ROUNDS
