@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from steersman.executors.values import ShellWord, Strict
 
-ROLES = ("simulation", "training", "scoring")
+ROLES = ("simulation", "training", "scoring", "labelling")
 Gpus = Annotated[int, Field(ge=0)] | tuple[ShellWord, ...]
 # Runs of earlier versions wrote down all of these, whatever the type; what is none of its keys says nothing.
 EARLIER = {"workers", "gpus", "affinity", "scratch", "mpi", "nodes", "blocks", "walltime_s"}

@@ -19,7 +19,7 @@ from steersman.executors.schedulers.registry import SCHEDULERS, Schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.threads import Threads
 from steersman.executors.values import Line, Seconds, Strict, matching
-from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
+from steersman.executors.workers import Labellers, Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
 from steersman.system.files import home
 
@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[type[Workers], *tuple[type[Blockless], ...]]] = {
     "simulation": (Walkers,),
     "training": (Trainers, Endpoint),
     "scoring": (Scorers, Endpoint, Threads),
+    "labelling": (Labellers, Endpoint),
 }
 
 
@@ -54,6 +55,7 @@ Training = Annotated[Annotated[Trainers, Tag("Trainers")] | AnEndpoint, _chosen(
 Scoring = Annotated[
     Annotated[Scorers, Tag("Scorers")] | AnEndpoint | Annotated[Threads, Tag("Threads")], _chosen("scoring")
 ]
+Labelling = Annotated[Annotated[Labellers, Tag("Labellers")] | AnEndpoint, _chosen("labelling")]
 
 
 class Node(Strict):
@@ -100,8 +102,9 @@ class Site(Schedulers):
         training: the workers that train. They also score, unless `scoring` is given; with two of them scoring goes on
             while a model is trained.
         scoring: a separate executor for scoring; None: the training workers score.
+        labelling: a separate executor for labels; None: the training workers give them.
         together: executors that have nodes share one allocation. Training takes the first nodes, then scoring, then
-            simulation.
+            labelling, then simulation.
         parsl: path of a Python file that returns a Parsl configuration, see python_site.py. Only `lease_s` and
             `margin_s` are used beside it.
         inside: the driver runs in a job of any scheduler and uses the nodes and the time of that job.
@@ -139,6 +142,7 @@ class Site(Schedulers):
     simulation: Walkers = Walkers()
     training: Training = Trainers()
     scoring: Scoring | None = None
+    labelling: Labelling | None = None
     together: bool = False
     parsl: str = ""
     inside: bool = False
@@ -280,7 +284,7 @@ class Site(Schedulers):
 
     def executor_of(self, stage: str) -> str:
         """The role of the executor that runs a stage."""
-        return "training" if stage == "scoring" and self.scoring is None else stage
+        return "training" if stage in ("scoring", "labelling") and getattr(self, stage) is None else stage
 
     @property
     def takes_turns(self) -> bool:
@@ -295,7 +299,8 @@ class Site(Schedulers):
         training = self.training
         if self._rounds and self.scoring is None and isinstance(training, Trainers) and not training.nodes:
             training = training.model_copy(update={"workers": 1})
-        each = {"simulation": self.simulation, "training": training, "scoring": self.scoring}
+        each = {"simulation": self.simulation, "training": training, "scoring": self.scoring,
+                "labelling": self.labelling}  # fmt: skip
         return {role: one for role, one in each.items() if role in used and one}
 
     @property
@@ -324,7 +329,8 @@ class Site(Schedulers):
 
     def first_node(self, role: str) -> int:
         """Where the nodes of an executor begin among those of its allocation, from 0; walkers have the last ones."""
-        before = {"training": (), "scoring": ("training",), "simulation": ("training", "scoring")}[role]
+        order = ("training", "scoring", "labelling", "simulation")
+        before = order[: order.index(role)]
         return sum(one.nodes for other, one in self.workers.items() if other in before) if self.shares else 0
 
     @property

@@ -179,6 +179,12 @@ class Trainers(Workers):
         return self.per_node
 
 
+class Labellers(Workers):
+    """Workers that label, a frame at a time each."""
+
+    workers: Count = 1
+
+
 class Scorers(Workers):
     """Workers that score. One scoring runs at a time, on one node: a second worker is there when the first hangs."""
 

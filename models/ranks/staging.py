@@ -43,7 +43,7 @@ def staged(window: Window, folder: Path) -> Window:
         not read, write or be reached undamaged, and RankLost, see there.
     """
     walkers = sorted({span.walker for span in window.spans})
-    return Window(_Staged(window.frames.path, walkers, folder), window.spans)
+    return Window(_Staged(window.frames.path, walkers, folder), window.spans, window.labels)
 
 
 class _Staged(Frames):

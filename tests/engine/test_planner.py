@@ -146,7 +146,7 @@ def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plans]:
     directory.modules.mkdir()
     workflow = loading.load(directory.workflow)
     Journal(directory.journal).append(Run(workflow="mine"), Session(host="here", pid=1))
-    monkeypatch.setattr(tasks, "_opened", lambda run: (directory, workflow, None))
+    monkeypatch.setattr(tasks, "opened", lambda run: (directory, workflow, None))
     one = ThreadPoolExecutor("simulation", 1)
     kernel = DataFlowKernel(Config(executors=[one], run_dir=str(tmp_path / "parsl"), initialize_logging=False))
     yield Plans(directory, workflow, kernel, sys.modules[MODULE])

@@ -37,10 +37,10 @@ from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores, NoAnswerYet
-from steersman.store import Span, Window
+from steersman.store import FRAME, Frames, GroupWriter, Labelled, LabelledFrame, Span, Window
 from steersman.system import random_numbers
 from steersman.system.errors import BadInput, EngineError, UnknownName, told
-from steersman.worker import torch_defaults, training
+from steersman.worker import labelling, torch_defaults, training
 
 SEED = 1
 MANY = 20  # times the frames of a segment that is tried
@@ -140,6 +140,7 @@ class _Trial:
         self.workflow, self._params, self._folder = workflow, params, folder
         self._simulation, self._steering = workflow.simulation, workflow.steering
         self._stop = workflow.stop_rule(params)
+        self._labelled: Labelled | None = None
         self._prepared: Any = None
         self._held_out: Mapping[str, Any] = {}  # the draw that a run begins with
         self._model: Any = None
@@ -263,7 +264,24 @@ class _Trial:
     @property
     def _frames(self) -> Window:
         assert self._out is not None
-        return self._out.stored
+        stored = self._out.stored
+        return Window(stored.frames, stored.spans, self._labelled)
+
+    def label(self) -> str:
+        """Of the first frame and the last one, whose answers are to be alike in names, dtypes and shapes."""
+        stage, frames = self.workflow.labelling, self._frames
+        assert stage is not None
+        some = [frames.frames.row("w0", row) for row in (0, frames.rows - 1)]
+        answers = [labelling.checked(stage.function(self._params, StoredFrame(each))) for each in some]
+        group = GroupWriter(self._folder / "labels" / "w0", variables=stage.variables)
+        for each in answers:
+            group.append(FRAME, each)
+        group.publish()
+        self._labelled = Labelled(
+            frames.frames, Frames(self._folder / "labels"),
+            [LabelledFrame("w0", row, "w0", at) for at, row in enumerate((0, frames.rows - 1))],
+        )  # fmt: skip
+        return ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in answers[0].items())
 
     def train(self) -> str:
         """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from steersman.engine.driven import Driven
 from steersman.engine.jobs import Jobs
+from steersman.engine.labeller import Labeller
 from steersman.engine.pusher import Pusher
 from steersman.engine.scorer import Scorer
 from steersman.engine.trainer import Trainer
@@ -31,7 +32,10 @@ class Learning:
         stage = run.workflow.training
         self._recorder, self._rounds = run.recorder, run.rounds
         self._turns = run.rounds or run.site.takes_turns
-        self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock) if stage else None
+        label = run.workflow.labelling
+        version = label.version if label else None
+        self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock, version) if stage else None
+        self._labeller = Labeller(run, label, run.workflow.steering.label, jobs, clock) if label else None
         self.scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock)
         self._pusher = Pusher.of(run)
         self.amend = self._pusher.unless_lost if self._pusher else None  # a start, by what was learned
@@ -43,10 +47,12 @@ class Learning:
 
     @property
     def busy(self) -> bool:
-        return self.training or self.scorer.busy
+        return (
+            self.training or self.scorer.busy or (self._rounds and self._labeller is not None and self._labeller.busy)
+        )
 
     def advance(self, rule: Every | None, left_s: float = math.inf) -> bool:
-        """Train and score; returns whether there are new scores.
+        """Label, train and score; returns whether there are new scores.
 
         Args:
             rule: says when a training is due.
@@ -57,6 +63,8 @@ class Learning:
             self._trainer.advance(rule, left_s, begin=not (self._turns and self.scorer.goes_first))
         if not (self._turns and self._trainer and self._trainer.at_work):
             self.scorer.begin(at_once=self._rounds or math.isfinite(left_s))
+        if self._labeller:
+            self._labeller.advance(self.scorer.scores, choose=math.isinf(left_s))
         self._note_waiting()
         return fresh
 

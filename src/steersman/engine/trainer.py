@@ -12,6 +12,7 @@ from steersman.engine.jobs import Jobs
 from steersman.engine.work import Work
 from steersman.journal import published
 from steersman.journal.modes.held_out import HeldOut
+from steersman.journal.modes.labels import Labels
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Trained, Training
 from steersman.journal.run_directory import RunDirectory
@@ -27,7 +28,11 @@ FACTS = ("accepted", "reason", "seconds", "held_out", "predecessor", "files")  #
 
 
 class Trainer:
-    """The trainings of a run. One that an earlier session began, or whose worker died, begins again."""
+    """The trainings of a run. One that an earlier session began, or whose worker died, begins again.
+
+    Args:
+        version: of the label function; None: the workflow has none.
+    """
 
     def __init__(
         self,
@@ -36,7 +41,9 @@ class Trainer:
         recorder: Recorder,
         jobs: Jobs,
         clock: Callable[[], float] = time.monotonic,
+        version: str | None = None,
     ) -> None:
+        self._version = version
         self._directory, self._stage, self._recorder, self._jobs, self._clock = directory, stage, recorder, jobs, clock
         self._work: Work | None = None
         begun = recorder.state.models.under_way
@@ -74,6 +81,8 @@ class Trainer:
         stages = [state.stages[name] for name in ("train", "score") if name in state.stages]
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
+        if rule.counts == "labels":
+            return rule.due(len(state.mode(Labels).good), state.models.last_labels)
         if not rule.due(state.frames, state.models.last_frames):
             return False
         if state.models.last_frames is not None or not state.mode(HeldOut).draws:
@@ -95,7 +104,9 @@ class Trainer:
     def _begin(self) -> None:
         state = self._recorder.state
         if not self.busy:
-            self._recorder.record(Training(model=len(state.models) + 1, frames=state.frames))
+            self._recorder.record(Training(
+                model=len(state.models) + 1, frames=state.frames, labels=len(state.mode(Labels).good),
+            ))  # fmt: skip
         what = f"the training of model {state.models[-1].version}"
         hang_s = self._stage.hang_s
         self._work = Work(what, self._submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
@@ -105,12 +116,25 @@ class Trainer:
         model = state.models[-1]
         job = TrainingJob(
             run=str(self._directory.path), version=model.version, last=state.models.newest, window=window,
-            held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
-            settings=state.wishes.settings, needs_s=self._needs_s(window),
+            held_out=self._held_out(), settings=state.wishes.settings, needs_s=self._needs_s(window), **self._labels(),
         ).begin()  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None
         )
+
+    def _held_out(self) -> tuple[Span, ...]:
+        """What it is judged by: nothing, where a gate of its own looks at audits and there are none yet."""
+        waits = not isinstance(self._stage.gate, str) and self._labels().get("audits") == ()
+        return (
+            () if waits else tuple(published.spans(self._recorder.state, held_out=True, most=self._stage.window // 5))
+        )
+
+    def _labels(self) -> dict[str, Any]:
+        """What labels add to a training: those to learn from, and the audits that judge it."""
+        if self._version is None:
+            return {}
+        train, audits = self._recorder.state.mode(Labels).shared(self._version)
+        return {"labels": train, "audits": audits}
 
     def _take(self, job: Future[Any]) -> None:
         version, error = self._recorder.state.models[-1].version, job.exception()

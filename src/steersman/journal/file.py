@@ -28,7 +28,7 @@ from steersman.system import reading
 from steersman.system.files import sync_folder
 
 R = TypeVar("R", bound=Record)
-VERSION, USUAL = 5, Record.format  # the newest that is read; that of nearly all lines
+VERSION, USUAL = 6, Record.format  # the newest that is read; that of nearly all lines
 FIRST = 0  # stands for the checksum of the record before the first
 _CRC = b',"crc":"'
 _BEGIN, _END = b'{"v":%d,"n":%d,"prev":"%08x",', _CRC + b'%08x"}\n'

@@ -29,6 +29,9 @@ FREQUENT = (
     records.Epoch,
     records.Scored,
     records.Biased,
+    records.Asked,
+    records.Answering,
+    records.Answered,
     records.Metrics,
 )
 log = logging.getLogger("steersman.journal")

@@ -295,6 +295,7 @@ class Training(Record, tag="training", frozen=True):
 
     model: Number
     frames: Number  # published when it begins
+    labels: Number = 0  # answered by then
 
 
 class Epoch(Record, tag="epoch", frozen=True):
@@ -341,6 +342,40 @@ class Biased(Record, tag="bias", frozen=True):
     frames: Number  # that had scores
     sha256: str  # of its file
     kernels: Number = 0
+
+
+class Asked(Record, tag="asked", frozen=True):
+    """The label of a frame is asked for."""
+
+    format: ClassVar[int] = 6  # who does not know it would train on labels that the gate is to have
+
+    label: Number  # of the run, from 0 on
+    frame: FrameId
+    reason: Text = ""
+    drawn: bool = False  # at random among all that the model in use visited, as an audit
+    model: Number = 0  # in use then
+    version: Name = ""  # of the label function, as the workflow says
+
+
+class Answering(Record, tag="answering", frozen=True):
+    """The label function is called for a frame."""
+
+    format: ClassVar[int] = 6
+
+    label: Number
+
+
+class Answered(Record, tag="answered", frozen=True):
+    """A label is there, or its calls failed and it is not asked again."""
+
+    format: ClassVar[int] = 6
+
+    label: Number
+    group: Name = ""  # of labels.zarr that has it; "": it failed
+    row: Number = 0
+    cause: Text = ""
+    node: Name = ""
+    took_s: Amount = 0.0
 
 
 class Metrics(Record, tag="metrics", frozen=True):
@@ -390,7 +425,8 @@ KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
         Run, Session, Prepared, Called, Task, End, Note, Hired, Joined, Left, Lost, Merged, Aside, Damaged, Start,
-        Began, Published, Ended, Blame, Stop, Training, Epoch, Trained, Scored, Biased, Metrics, Stage, Tell,
+        Began, Published, Ended, Blame, Stop, Training, Epoch, Trained, Scored, Biased, Asked,
+        Answering, Answered, Metrics, Stage, Tell,
     )
 }  # fmt: skip
 OF_WALKERS = (Joined, Began, Published, Ended)  # what walkers say over the bus, as their record

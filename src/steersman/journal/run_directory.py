@@ -60,6 +60,7 @@ class RunDirectory:
             opens them, at any moment.
         topology: atoms of the frames, for viewers and exports; of molecules.
         scores: scores of each frame, by the model's version.
+        labels: answers of the label function, by the session that got them.
         journal: every event: typed records, numbered and chained by checksums. It alone says what happened.
         decisions: every choice of a start with its reason, and the frames that were passed over.
         log: what the driver did, warnings of libraries, tracebacks.
@@ -95,6 +96,7 @@ class RunDirectory:
         self.decisions = self.path / "decisions.jsonl"
         self.frames = Frames(self.path / "frames.zarr")
         self.scores = self.path / "scores.zarr"
+        self.labels = self.path / "labels.zarr"
         self.errors = self.path / "errors"
         self.parsl = self.path / "parsl"
         self.bus = self.path / "bus"
@@ -113,6 +115,10 @@ class RunDirectory:
     def task(self, call: str) -> Path:
         """The folder of a call of a task: its result, and what it printed."""
         return self.path / TASKS / call
+
+    def answer(self, label: int) -> Path:
+        """Where a worker leaves a label for the driver, which moves it to `labels`."""
+        return self.path / "answers" / f"{label:06d}.npz"
 
     def traceback(self, stage: str, version: int | None = None) -> Path:
         """Cause and traceback of a stage that failed; a training and a scoring are of a model's version."""

@@ -13,6 +13,7 @@ from steersman.journal.backlog import Backlog
 from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
 from steersman.journal.modes import MODES
+from steersman.journal.modes.labels import Labels
 from steersman.journal.modes.mode import Mode
 from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
@@ -243,7 +244,8 @@ class Standing:
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)
         gpu_hours = hours * self.run.gpus
-        return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at)
+        return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at,
+                        len(self.mode(Labels).good))  # fmt: skip
 
     @property
     def whole(self) -> tuple[int, Progress]:

@@ -264,7 +264,7 @@ class State(Standing):
             self.run = replace(self.run, files={name: digest for name, digest in files.items() if digest})
 
     def _on_training(self, record: records.Training) -> None:
-        self.models.append(ModelVersion(record.model, record.frames, record.t))
+        self.models.append(ModelVersion(record.model, record.frames, record.t, labels=record.labels))
 
     def _on_epoch(self, record: records.Epoch) -> None:
         """How far a training is; a late message is of no use."""

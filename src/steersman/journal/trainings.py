@@ -26,3 +26,8 @@ class Trainings(list[ModelVersion]):
     def last_frames(self) -> int | None:
         """How many frames were published when the last one began."""
         return self[-1].frames if self else None
+
+    @property
+    def last_labels(self) -> int | None:
+        """How many labels there were then."""
+        return self[-1].labels if self else None

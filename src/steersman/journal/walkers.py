@@ -196,3 +196,4 @@ class ModelVersion:
     reason: str = ""
     epoch: records.Epoch | None = None  # how far its training is
     fit: records.Trained | None = None  # what came of it
+    labels: int = 0  # that were there when it began

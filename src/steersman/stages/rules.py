@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from steersman.stages.kinds import KINDS
 from steersman.system.calls import called
+from steersman.system.errors import BadValue
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,15 +22,16 @@ EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # wh
 
 @dataclass(frozen=True)
 class Every:
-    """When to train: each time a number of frames is new, and not before there are `first` frames."""
+    """When to train: each time a number of frames is new, and not before there are `first` frames; or of labels."""
 
     frames: int
     first: int
     last: float = math.inf
+    counts: str = "frames"
 
     def __str__(self) -> str:
         until = f", until {self.last:g}" if self.last < math.inf else ""
-        return f"first at {self.first} frames, then {self._then}{until}"
+        return f"first at {self.first} {self.counts}, then {self._then}{until}"
 
     @property
     def _then(self) -> str:
@@ -57,18 +59,24 @@ class Doubling(Every):
         return 2 * trained_at
 
 
-def every(*, frames: int, first: int | None = None, last: float = math.inf) -> Every:
+def every(
+    *, frames: int | None = None, labels: int | None = None, first: int | None = None, last: float = math.inf
+) -> Every:
     """Train when `frames` new frames have come since the last training; the first time at `first` frames.
 
     Frames of `@wf.held_out` do not count.
 
     Args:
+        labels: in place of frames: answers of `@wf.label` are counted, in `first` and `last` too.
         last: once a training began with so many frames or more, the model stays as it is.
-    Raises: ValueError: a count below 1.
+    Raises: ValueError: a count below 1. BadValue: frames and labels, or neither.
     """
-    first = frames if first is None else first
-    _count("every", frames=frames, first=first, last=last)
-    return Every(frames, first, last)
+    if (frames is None) == (labels is None):
+        raise BadValue("every", f"frames={frames}, labels={labels}", "give one of them")
+    number = frames or labels or 0
+    first = number if first is None else first
+    _count("every", **{"frames" if frames is not None else "labels": number}, first=first, last=last)
+    return Every(number, first, last, "frames" if labels is None else "labels")
 
 
 def doubling(*, first: int, last: float = math.inf) -> Every:
@@ -82,10 +90,10 @@ def doubling(*, first: int, last: float = math.inf) -> Every:
     return Doubling(first, first, last)
 
 
-def _count(rule: str, **frames: float) -> None:
-    for name, value in frames.items():
+def _count(rule: str, **counts: float) -> None:
+    for name, value in counts.items():
         if not isinstance(value, Real) or not value >= 1:  # NaN is none
-            raise ValueError(f"{rule}({name}={value!r:.60}): counts of frames are numbers of at least 1")
+            raise ValueError(f"{rule}({name}={value!r:.60}): counts are numbers of at least 1")
 
 
 def check(name: str, given: object, kind: type[R]) -> None:

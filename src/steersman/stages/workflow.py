@@ -14,6 +14,7 @@ from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
 from steersman.stages.kinds import KINDS, STAGES
+from steersman.stages.kinds.label import LABEL_HANG_S, Label
 from steersman.stages.kinds.score import Score
 from steersman.stages.kinds.simulate import HANG_S, Simulate
 from steersman.stages.kinds.stage import Stage
@@ -23,7 +24,7 @@ from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
 from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
-from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
+from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
 from steersman.system.calls import called
@@ -68,6 +69,7 @@ class Workflow:
         self.tasks: dict[str, Task] = {}
         self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
         self.simulation: Simulate | None = None
+        self.labelling: Label | None = None
         self.training: Train | None = None
         self.scoring: Score | None = None
         self.metrics: dict[str, Callable[[Scores], float]] = {}
@@ -184,11 +186,53 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
-            described = dict(variables) if isinstance(variables, Mapping) else {"x": variables}
-            for name, meaning in ({} if variables is None else described).items():
-                if not isinstance(meaning, Variable):
-                    raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
-            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact, batch)
+            self.simulation = Simulate(checked, gpus, retries, _described(variables), hang_s, exact, batch)
+            return function
+
+        return decorate(function) if function else decorate
+
+    @overload
+    def label(self, function: F, /) -> F: ...
+    @overload
+    def label(
+        self,
+        function: None = None,
+        /,
+        *,
+        retries: int = 2,
+        variables: Mapping[str, Variable] | None = None,
+        hang_s: float = LABEL_HANG_S,
+        version: str = "",
+    ) -> Callable[[F], F]: ...
+    def label(
+        self,
+        function: Any = None,
+        /,
+        *,
+        retries: int = 2,
+        variables: Mapping[str, Variable] | None = None,
+        hang_s: float = LABEL_HANG_S,
+        version: str = "",
+    ) -> Any:
+        """Decorate `function(params, frame) -> {name: array}`: an expensive answer for one frame, a label.
+
+        `wf.steer(label=...)` says which frames are labelled. Each is asked once, on workers of its own, and walkers do
+        not wait for it. `frames.labelled` of the train function has the answers.
+
+        Args:
+            retries: how often a call that failed is made again; then the frame is not asked for any more.
+            variables: meaning (dimensions, units) of what it answers.
+            hang_s: a call that takes longer has its process ended, and counts as failed.
+            version: of the function. Frames are asked for again when it changes, and older answers are not used.
+        Raises: ValueError: one of the numbers makes no sense.
+        """
+        check("@wf.label", Count, retries=retries)
+        check("@wf.label", Seconds, hang_s=hang_s)
+        check("@wf.label", str, version=version)
+
+        def decorate(function: F) -> F:
+            checked = _stage("label", function, self)
+            self.labelling = Label(checked, retries, _described(variables), hang_s, version)
             return function
 
         return decorate(function) if function else decorate
@@ -271,17 +315,18 @@ class Workflow:
         fallback: Policy | None = None,
         prune: SegmentRule | None = None,
         bias: Opes | None = None,
+        label: LabelRule | None = None,
     ) -> None:
-        """Say how starts are chosen, and along what segments are pushed, see `Steering`.
+        """Say how starts are chosen, along what segments are pushed, and what is labelled, see `Steering`.
 
         Until a model is there segments go on, as plain simulations.
 
-        Raises: TypeError: there is neither a policy nor a bias; or its file has said it already.
+        Raises: TypeError: there is neither a policy nor a bias nor a label rule; or its file has said it already.
         """
         module = sys._getframe(1).f_globals
         if self._steered_in is module and "_steering" not in module:  # `compare` appends that, and another one
             raise TypeError("wf.steer(...): the workflow is steered already, by what this one would replace")
-        self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias)
+        self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias, label=label)
         self._steered_in = module
 
     @overload
@@ -407,3 +452,12 @@ class Workflow:
     def run(self, **options: Any) -> steersman.Run:
         """Run it, from a script or a notebook; the options are those of `steersman.run`."""
         return steersman.run(self, **options)
+
+
+def _described(variables: Mapping[str, Variable] | None) -> dict[str, Variable]:
+    """What `variables=` says. Raises: TypeError: a meaning is no `Variable`."""
+    given = dict(variables) if isinstance(variables, Mapping) else {} if variables is None else {"x": variables}
+    for name, meaning in given.items():
+        if not isinstance(meaning, Variable):
+            raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
+    return given

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from steersman.steering.frontier import Frontier as Frontier
     from steersman.steering.importance import DRAWN as DRAWN
     from steersman.steering.importance import Importance as Importance
+    from steersman.steering.labelling import Doubtful as Doubtful
+    from steersman.steering.labelling import LabelRule as LabelRule
     from steersman.steering.merit import Dbscan as Dbscan
     from steersman.steering.merit import Diverse as Diverse
     from steersman.steering.merit import ExpectedImprovement as ExpectedImprovement

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steersman.steering.draws import HELD_OUT
+from steersman.steering.labelling import LabelRule
 from steersman.steering.opes import GROWTH, Opes
 from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
@@ -59,6 +60,7 @@ class Steering:
         fallback: used until the scores that the policy needs exist, unless it draws members, and when the policy fails.
         prune: ends running segments early; None never does.
         bias: pushes every segment along a score; None: nothing does.
+        label: chooses frames to be labelled; None: none are.
     """
 
     policy: Policy = field(default_factory=Unsteered)
@@ -66,6 +68,7 @@ class Steering:
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
     bias: Opes | None = None
+    label: LabelRule | None = None
 
     def __post_init__(self) -> None:
         if self.policy.rounds and (self.explore or self.prune):
@@ -84,10 +87,9 @@ class Steering:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores that policy, prune rule and bias look at, without which the fallback chooses."""
-        return tuple(
-            chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each is not None)
-        )
+        """Names of the scores that policy, rules and bias look at, without which the fallback chooses."""
+        each = (self.policy, self.prune, self.bias, self.label)
+        return tuple(chain.from_iterable(one.needs for one in each if one is not None))
 
     @property
     def growth(self) -> float:
@@ -149,12 +151,13 @@ def steered(
     fallback: Policy | None = None,
     prune: SegmentRule | None = None,
     bias: Opes | None = None,
+    label: LabelRule | None = None,
 ) -> Steering:
-    """What `wf.steer` makes of its arguments. Raises: TypeError: there is neither a policy nor a bias."""
-    if policy is None and bias is None:
+    """What `wf.steer` makes of its arguments. Raises: TypeError: it would change nothing."""
+    if policy is None and bias is None and label is None:
         raise TypeError('give a policy or a bias: wf.steer(Novelty("z")), or wf.steer(bias=Opes("z", barrier_kT=14))')
     policy, fallback = (Unsteered() if each is None else each for each in (policy, fallback))
-    return Steering(policy, explore, fallback, prune, bias)
+    return Steering(policy, explore, fallback, prune, bias, label)
 
 
 class Decider:

@@ -264,6 +264,7 @@ class Progress:
         metrics: name -> its value after each scoring so far.
         begins: name -> positions in it from which on another model scored.
         measured_at: name -> how many frames had scores at each of its values.
+        labels: answers of the label function.
     """
 
     frames: int = 0
@@ -273,6 +274,7 @@ class Progress:
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_at: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    labels: int = 0
 
 
 class StopRule(Alternatives):

@@ -27,6 +27,7 @@ class Scores:
         root: (n,) int, the start of the first member that it descends from; -1 of other frames.
         held_out: (n,) bool, whether no training sees the frame.
         biased_by: (n,) int, version of the model along whose coordinate the frame was biased; 0 of other frames.
+        given_model: (n,) int, version of the model that the frame's segment was given; empty of a run without labels.
         exact: a segment can begin at `ends` alone.
     """
 
@@ -42,6 +43,7 @@ class Scores:
     root: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
     biased_by: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    given_model: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     exact: bool = False
     _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 

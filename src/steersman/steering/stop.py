@@ -57,7 +57,8 @@ class Budget(StopRule):
 
     def room(self, progress: Progress) -> float:
         spent = _spent(progress)
-        counted = {name: limit for name, limit in self.limits.items() if not name.endswith("hours") and spent[name] > 0}
+        simulated = ("frames", "sim_ns", "sim_days")  # what segments bring
+        counted = {name: limit for name, limit in self.limits.items() if name in simulated and spent[name] > 0}
         room = (limit * (1 - ROUNDING) / spent[name] - 1.0 for name, limit in counted.items())
         return max(0.0, min(room, default=math.inf))
 
@@ -110,8 +111,8 @@ class Reached(StopRule):
 
 
 def budget(**limits: float) -> Budget:
-    """Stop when any of these is spent: frames, sim_ns, sim_days, hours, gpu_hours. Simulated time counts published
-    frames, and needs the unit of `time` by a UDUNITS name (`ps`, `nanosecond`, `days`).
+    """Stop when any of these is spent: frames, labels, sim_ns, sim_days, hours, gpu_hours. Simulated time counts those
+    that are published, and needs the unit of `time` by a UDUNITS name (`ps`, `nanosecond`, `days`).
 
     Raises: ValueError: an unknown name, none at all, or a limit that is not positive.
     """
@@ -150,7 +151,7 @@ def _rise(values: Sequence[float], known: int) -> float:
 
 
 _LABEL = {
-    "frames": "frames", "hours": "hours", "gpu_hours": "GPU hours",
+    "frames": "frames", "labels": "labels", "hours": "hours", "gpu_hours": "GPU hours",
     "sim_ns": "simulated ns", "sim_days": "simulated days",
 }  # fmt: skip
 
@@ -158,6 +159,7 @@ _LABEL = {
 def _spent(progress: Progress) -> dict[str, float]:
     return {
         "frames": progress.frames,
+        "labels": progress.labels,
         "hours": progress.hours,
         "gpu_hours": progress.gpu_hours,
         "sim_ns": progress.simulated_s * 1e9,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_STARTS, _DECISIONS = 0, 1
-_STAGES = {"prepare": 2, "train": 3, "score": 4}
+_STARTS, _DECISIONS, _LABELS = 0, 1, 6
+_STAGES = {"prepare": 2, "train": 3, "score": 4, "label": 5}
 
 
 def start_seed(seed: int, number: int) -> int:
@@ -22,6 +22,11 @@ def stage_seed(seed: int, stage: str, version: int = 0) -> int:
 def decision_rng(seed: int, number: int) -> np.random.Generator:
     """Give the random numbers that the choice of the n-th start depends on."""
     return _rng(seed, _DECISIONS, number)
+
+
+def label_rng(seed: int, number: int) -> np.random.Generator:
+    """Give the random numbers that the choice of the n-th label, and of those asked for with it, depends on."""
+    return _rng(seed, _LABELS, number)
 
 
 def _rng(seed: int, stream: int, number: int) -> np.random.Generator:

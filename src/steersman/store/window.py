@@ -9,6 +9,7 @@ import numpy as np
 
 from steersman.store.errors import DamagedShard, StoreError, shape_mismatch
 from steersman.store.frames import Frames, Span, number_of
+from steersman.store.labels import Labelled
 from steersman.store.lineages import EVEN, Fate, Lineages
 from steersman.system.errors import BadValue
 from steersman.system.numbers import Positive, Whole, check
@@ -18,14 +19,16 @@ class Window(Mapping[str, np.ndarray]):
     """Chosen frames as named arrays: a variable is read from disk once, when it is first asked for.
 
     Args:
+        labelled: kept as `labels`; None: nothing is labelled.
     Attributes:
         spans: what it covers; row i of every array belongs to the i-th row of these spans, one after another.
     """
 
-    def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
+    def __init__(self, frames: Frames, spans: Sequence[Span], labelled: Labelled | None = None) -> None:
         if not any(span.rows for span in spans):
             raise StoreError(f"{frames.path}: this window has no frames; wait for more")
         self.frames, self.spans = frames, [span for span in spans if span.rows]
+        self.labels = labelled
         self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -38,6 +41,17 @@ class Window(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self.frames.variables(self.spans[0].walker))
+
+    @property
+    def labelled(self) -> Labelled:
+        """Frames of the run that have labels, with these, whether or not they are in this window; none before there
+        are some. Those that the gate has are not among those of a training.
+
+        Raises: BadValue: nothing is labelled here.
+        """
+        if self.labels is None:
+            raise BadValue("frames.labelled", None, "it is there in train and in a gate, with @wf.label in the file")
+        return self.labels
 
     @property
     def rows(self) -> int:

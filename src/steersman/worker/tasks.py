@@ -56,7 +56,7 @@ AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
+def opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
     """What a worker works on; it ends with the process that started it."""
     end_with_parent()
     return _loaded(run)
@@ -132,7 +132,7 @@ def _pin() -> None:
 
 def warm_up(run: str) -> None:
     """Import the workflow, so that the first training does not wait for it."""
-    _opened(run)
+    opened(run)
 
 
 def prepare(run: str, told: dict[str, Any]) -> str:
@@ -143,9 +143,9 @@ def prepare(run: str, told: dict[str, Any]) -> str:
 
     A topology is kept as text of its own, so that nobody needs to unpickle anything to look at frames.
     """
-    directory, workflow, params = _opened(run)
+    directory, workflow, params = opened(run)
     assert workflow.prepare_function is not None
-    with _keeping_cause(directory.traceback("prepare")), drawing(_seed(run, "prepare")):
+    with keeping_cause(directory.traceback("prepare")), drawing(_seed(run, "prepare")):
         made = workflow.prepare_function(loading.changed(workflow, params, told))
         pickled = pickle.dumps(made)
     if text := topology(made):
@@ -156,8 +156,8 @@ def prepare(run: str, told: dict[str, Any]) -> str:
 
 def call(run: str, key: str, name: str, packed: bytes, *needs: calls.Receipt) -> calls.Receipt:
     """Do a call of a task; `needs` are what Parsl waited for, as arguments."""
-    directory, workflow, _ = _opened(run)
-    with _keeping_cause(directory.traceback(f"task-{name}-{key[:12]}")):
+    directory, workflow, _ = opened(run)
+    with keeping_cause(directory.traceback(f"task-{name}-{key[:12]}")):
         return calls.done(directory, workflow, key, name, packed, needs)
 
 
@@ -168,7 +168,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         prepared_sha256: what `prepare` returned; "" of a run whose journal is older and does not know it.
     Raises: DamagedFile: what was prepared is another file by now.
     """
-    directory, workflow, params = _opened(run)
+    directory, workflow, params = opened(run)
     assert workflow.simulation is not None
     directory.errors.mkdir(exist_ok=True)  # programs that copy runs drop empty folders
     stdout, stderr = (directory.errors / f"{walker_name(number)}.{name}" for name in ("stdout", "stderr"))
@@ -225,13 +225,13 @@ def train(job: TrainingJob) -> dict[str, Any]:
     Raises: BlockEnds: the block ends before a training that takes `job.needs_s` would be done, and the next one does
         not. What takes longer than any block begins: it goes on from its checkpoints in the next one.
     """
-    directory, workflow, params = _opened(job.run)
+    directory, workflow, params = opened(job.run)
     assert workflow.training is not None
     ends, block_s = place()["block_ends"], getattr(Site.model_validate(directory.site()).training, "walltime_s", None)
     left_s = math.inf if ends is None else ends - time.time()
     if left_s < job.needs_s < (block_s or math.inf):
         raise BlockEnds(job.needs_s, left_s)
-    with _keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
+    with keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
         try:
             return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
@@ -243,12 +243,11 @@ def train(job: TrainingJob) -> dict[str, Any]:
 def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:
     assert workflow.training is not None
     assert workflow.scoring is not None
-    frames = job.directory.frames
     return training.train(
         fit=functools.partial(_fit, job, workflow.training, params),
         score=lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
-        frames=Window(frames, job.window),
-        held_out=Window(frames, job.held_out) if job.held_out else None,
+        frames=job.frames,
+        held_out=job.judging,
         last=_model(job.run, job.last),
         gate=workflow.training.gate,
         directory=job.directory.model(job.version),
@@ -316,9 +315,9 @@ def fit_rank(job: str) -> Any:
     from steersman.models.fitting.fit import heard_by
 
     asked = json.decode(Path(job).read_bytes(), type=TrainingJob)
-    directory, workflow, params = _opened(asked.run)
+    _, workflow, params = opened(asked.run)
     assert workflow.training is not None
-    frames = Window(directory.frames, asked.window)
+    frames = asked.frames
     if scratch := os.environ.get("STEERSMAN_SCRATCH"):
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
@@ -330,7 +329,7 @@ def fit_rank(job: str) -> Any:
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
     """Score frames with one model version (0: without a model); a worker that hangs in it ends."""
-    _, workflow, _ = _opened(run)
+    _, workflow, _ = opened(run)
     assert workflow.scoring is not None
     with Watchdog(workflow.scoring.hang_s):
         return _score(run, version, spans, settings)
@@ -347,7 +346,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
     changed = loading.changed(workflow, params, settings)
-    with _keeping_cause(directory.traceback("scoring", version)), children_end():
+    with keeping_cause(directory.traceback("scoring", version)), children_end():
         values = _scores(run, version, workflow, changed, _model(run, version), window)
     return training.checked_scores(values, window.rows)
 
@@ -363,16 +362,16 @@ def _scores(
 
 
 def _seed(run: str, stage: str, version: int = 0) -> int:
-    return stage_seed(_of_run(run), stage, version)
+    return stage_seed(seed_of(run), stage, version)
 
 
 @functools.lru_cache(maxsize=1)
-def _of_run(run: str) -> int:
+def seed_of(run: str) -> int:
     return int(RunDirectory(Path(run)).settings()["seed"])
 
 
 @contextlib.contextmanager
-def _keeping_cause(file: Path) -> Iterator[None]:
+def keeping_cause(file: Path) -> Iterator[None]:
     """What goes wrong here is written where the causes of failed segments are."""
     try:
         yield

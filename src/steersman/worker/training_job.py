@@ -10,7 +10,7 @@ from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import Span
+from steersman.store import Frames, Labelled, LabelledFrame, Span, Window
 from steersman.system.files import replace_file
 
 JOB = "job.json"
@@ -23,6 +23,7 @@ class TrainingJob(Struct, frozen=True):
         run: the run directory.
         window: frames to fit.
         held_out: frames to judge it by.
+        labels, audits: labelled frames to fit, and to judge it by; None of a run without labels.
         settings: parameters that people changed.
         needs_s: how long it will take, as far as is known.
     """
@@ -34,10 +35,27 @@ class TrainingJob(Struct, frozen=True):
     held_out: tuple[Span, ...]
     settings: dict[str, Any]
     needs_s: float = 0.0
+    labels: tuple[LabelledFrame, ...] | None = None
+    audits: tuple[LabelledFrame, ...] = ()
 
     @property
     def directory(self) -> RunDirectory:
         return RunDirectory(Path(self.run))
+
+    @property
+    def frames(self) -> Window:
+        """What it is fitted to."""
+        return self._window(self.window, self.labels)
+
+    @property
+    def judging(self) -> Window | None:
+        """What it is judged by."""
+        return self._window(self.held_out, None if self.labels is None else self.audits) if self.held_out else None
+
+    def _window(self, spans: tuple[Span, ...], labels: tuple[LabelledFrame, ...] | None) -> Window:
+        frames = self.directory.frames
+        labelled = None if labels is None else Labelled(frames, Frames(self.directory.labels), labels)
+        return Window(frames, spans, labelled)
 
     @property
     def kept(self) -> Path:

@@ -1,0 +1,171 @@
+"""Scores -> labels: asks an expensive code for the frames that a rule chooses, and keeps what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from steersman.engine.driven import Driven
+from steersman.engine.jobs import Jobs
+from steersman.engine.work import Work
+from steersman.executors.workers import Workers
+from steersman.journal.frame_keys import frame_key
+from steersman.journal.modes.labels import Labels
+from steersman.journal.recorder import see
+from steersman.journal.records import Answered, Answering, Asked, FrameId
+from steersman.stages import loading
+from steersman.stages.kinds.label import Label
+from steersman.stages.kinds.train import limit
+from steersman.steering import Scores
+from steersman.steering.labelling import LabelRule, Wanted
+from steersman.steering.streams import label_rng
+from steersman.store import FRAME, GroupWriter, make_root
+from steersman.system.calls import called
+from steersman.system.errors import told
+from steersman.worker import labelling
+
+STAGE = "label"
+
+
+class Labeller:
+    """The labels of a run. One that an earlier session asked for is asked for again, unless its answer is there.
+
+    On workers of its own as many calls are under way as there are workers; where it shares the training workers, one
+    is, so that scoring and training have their turns between two of them.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, run: Driven, stage: Label, rule: LabelRule | None, jobs: Jobs, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run, self._stage, self._rule, self._jobs, self._clock = run, stage, rule, jobs, clock
+        self._recorder, self._labels = run.recorder, run.state.mode(Labels)
+        own = run.site.executors.get("labelling")
+        self._role = run.site.executor_of("labelling")
+        self._most = own.count if isinstance(own, Workers) else 1
+        self._works: dict[int, Work] = {}
+        self._tries: dict[int, int] = {}
+        self._writer: GroupWriter | None = None
+        self._seen: Scores | None = None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._labels.waiting)
+
+    def advance(self, scores: Callable[[], Scores], *, choose: bool) -> None:
+        """Take what was answered, ask for what the newest scores say, unless the run is over, and begin calls."""
+        for number, work in list(self._works.items()):
+            if job := work.advance():
+                del self._works[number]
+                self._take(number, job)
+        if not choose:
+            return
+        if self._rule and self._room() > 0 and (newest := scores()) is not self._seen:
+            self._seen = newest
+            self._choose(self._rule, newest)
+        for asked in self._labels.waiting:
+            if len(self._works) >= self._most:
+                break
+            if asked.label not in self._works:
+                self._begin(asked)
+
+    def _room(self) -> float:
+        """Labels that may be asked for: as many as may wait, and as the budget allows."""
+        assert self._rule is not None
+        params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
+        budget = limit("labels", self._run.workflow.stop_rule(params))
+        failed = len(self._labels.answers) - len(self._labels.good)
+        return min(self._rule.most - len(self._labels.waiting), budget - (len(self._labels.asked) - failed))
+
+    def _choose(self, rule: LabelRule, scores: Scores) -> None:
+        labels, number = self._labels, len(self._labels.asked)
+        frames = frame_key(scores.walker.astype(np.int64), scores.row)
+        asked = np.isin(frames, labels.keys(self._stage.version))
+        drawn = sum(each.drawn for each in labels.asked.values()), number
+        rng = label_rng(self._run.seed, number)
+        try:
+            wanted: list[Wanted] = called(rule.chosen, scores, asked, int(self._room()), rng, drawn)
+        except Exception as error:  # a user's rule may raise anything
+            self._recorder.fails_here(STAGE, error)
+            return
+        if wanted:
+            self._recorder.record_all([self._ask(scores, number + i, each) for i, each in enumerate(wanted)])
+
+    def _ask(self, scores: Scores, number: int, wanted: Wanted) -> Asked:
+        frame = scores.frame(wanted.at)
+        assert frame is not None
+        return Asked(
+            label=number, frame=FrameId(*frame), reason=wanted.reason, drawn=wanted.drawn,
+            model=self._run.state.models.newest, version=self._stage.version,
+        )  # fmt: skip
+
+    def _begin(self, asked: Asked) -> None:
+        """Call the function, unless the answer is there: of a frame that was labelled, or of a call of before."""
+        for earlier in self._labels.good:
+            before = self._labels.asked[earlier.label]
+            if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
+                self._recorder.record(Answered(label=asked.label, group=earlier.group, row=earlier.row))
+                return
+        if self._run.directory.answer(asked.label).exists():
+            self._keep(asked.label, {})
+            return
+        self._recorder.record(Answering(label=asked.label))
+        what, submit = f"label {asked.label}", partial(self._submit, asked)
+        hang_s = self._stage.hang_s
+        self._works[asked.label] = Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
+
+    def _submit(self, asked: Asked) -> Future[Any]:
+        run, settings = str(self._run.directory.path), dict(self._run.state.wishes.settings)
+        return self._jobs.submit(self._role, labelling.label, run, asked.label, asked.frame[:2], settings)
+
+    def _take(self, number: int, job: Future[Any]) -> None:
+        error = job.exception()
+        if error is None:
+            self._keep(number, job.result())
+        else:
+            self._fail(number, told(error))
+
+    def _keep(self, number: int, facts: dict[str, Any]) -> None:
+        """Move an answer into the run's labels; it is recorded when it can be read there."""
+        file = self._run.directory.answer(number)
+        try:
+            values = labelling.read(file)
+            writer = self._open()
+            row = writer.append(FRAME, values)
+            writer.publish()
+        except Exception as problem:  # other names, shapes or dtypes than before, or no readable file
+            file.unlink(missing_ok=True)
+            self._fail(number, told(problem))
+            return
+        self._recorder.record(Answered(label=number, group=writer.path.name, row=row, **facts))
+        self._recorder.works(STAGE)
+        file.unlink()
+
+    def _open(self) -> GroupWriter:
+        """A group of this session."""
+        if self._writer is None:
+            folder = self._run.directory.labels
+            make_root(folder)
+            session = sum(1 for _ in folder.glob("*/zarr.json"))
+            self._writer = GroupWriter(folder / f"w{session}", variables=self._stage.variables)
+        return self._writer
+
+    def _fail(self, number: int, cause: str) -> None:
+        """Call it again, or give the frame up, and say so once."""
+        self._tries[number] = self._tries.get(number, 0) + 1
+        if self._tries[number] <= self._stage.retries:
+            return
+        cause += see(self._run.directory.traceback("label", number))
+        self._recorder.record(Answered(label=number, cause=cause))
+        frame = self._run.state.name_of(self._labels.asked[number].frame)
+        self._recorder.note(
+            f"the label of {frame} failed {self._tries[number]} times, and is not asked for again: {cause}"
+        )
+        self._recorder.fails(STAGE, cause)

@@ -1,0 +1,112 @@
+"""A run whose frames are labelled: what was asked of the label function, and what it answered."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from steersman.journal.frame_keys import frame_key
+from steersman.journal.modes.mode import Check, Mode
+from steersman.journal.records import Answered, Answering, Asked, Record, Start
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import LabelledFrame
+from steersman.store.names import walker_name
+
+
+class Labels(Mode):
+    """The labels of a run, by their numbers.
+
+    Attributes:
+        asked: all that were asked for.
+        begun: when the label function was last called for each.
+        answers: those that are there, and those whose calls failed.
+    """
+
+    def __init__(self, *of: Any) -> None:
+        super().__init__(*of)
+        self.asked: dict[int, Asked] = {}
+        self.begun: dict[int, float] = {}
+        self.answers: dict[int, Answered] = {}
+        self._given = array("i")  # version of the model of each start, as far as any had one
+
+    @property
+    def takes(self) -> Mapping[type[Record], Callable[[Any], None]]:
+        return {Asked: self._ask, Answering: self._begin, Answered: self._answer}
+
+    def _ask(self, record: Asked) -> None:
+        self.asked[record.label] = record
+
+    def _begin(self, record: Answering) -> None:
+        self.begun[self.asked[record.label].label] = record.t
+
+    def _answer(self, record: Answered) -> None:
+        self.answers[self.asked[record.label].label] = record
+
+    def chosen(self, start: Start) -> None:
+        if start.with_model:
+            self._given.extend([0] * (start.start + 1 - len(self._given)))
+            self._given[start.start] = start.with_model
+
+    def columns(self, starts: np.ndarray) -> dict[str, np.ndarray]:
+        if not self.asked:
+            return {}
+        of = np.append(np.array(self._given, np.int32), np.int32(0))
+        return {"given_model": of[np.where((starts >= 0) & (starts < len(self._given)), starts, -1)]}
+
+    @property
+    def waiting(self) -> list[Asked]:
+        """Those without an answer, in their order."""
+        return [each for number, each in self.asked.items() if number not in self.answers]
+
+    @property
+    def good(self) -> list[Answered]:
+        """The answers that are there, in the order in which they came."""
+        return [each for each in self.answers.values() if each.group]
+
+    def keys(self, version: str) -> np.ndarray:
+        """`frame_key` of all frames that were asked for, of a version of the label function."""
+        frames = [each.frame for each in self.asked.values() if each.version == version]
+        walker, row = np.array([(frame.walker, frame.row) for frame in frames], np.int64).reshape(-1, 2).T
+        return np.asarray(frame_key(walker, row))
+
+    def usable(self, version: str) -> list[tuple[Asked, LabelledFrame]]:
+        """Labels of a version whose frames count, once each: of one that was asked for twice the drawn one."""
+        found = dict[tuple[int, int], tuple[Asked, LabelledFrame]]()
+        for answer in self.good:
+            asked = self.asked[answer.label]
+            walker = self.state.walkers.get(asked.frame.walker)
+            lost = walker is None or walker.damaged or asked.frame.segment in walker.unreadable
+            if asked.version != version or lost or (asked.frame[:2] in found and not asked.drawn):
+                continue
+            place = LabelledFrame(walker_name(asked.frame.walker), asked.frame.row, answer.group, answer.row)
+            found[asked.frame[:2]] = asked, place
+        return list(found.values())
+
+    def shared(self, version: str) -> tuple[tuple[LabelledFrame, ...], tuple[LabelledFrame, ...]]:
+        """What a model is trained on, and what it is judged by: audits of the newest model that has any."""
+        usable = self.usable(version)
+        newest = max((asked.model for asked, _ in usable if asked.drawn), default=-1)
+        judging = [asked.drawn and asked.model == newest for asked, _ in usable]
+        train, judge = (tuple(at for (_, at), one in zip(usable, judging, strict=True) if one is which)
+                        for which in (False, True))  # fmt: skip
+        return train, judge
+
+    def files(self, directory: RunDirectory) -> Iterator[Check]:
+        for group in sorted({each.group for each in self.good}):
+            rows = max(each.row for each in self.good if each.group == group) + 1
+            yield "labels", f"{directory.labels.name}/{group}", 0, _look(directory, group, rows)
+
+
+def _look(directory: RunDirectory, group: str, rows: int) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        from steersman.store import Frames, Span
+
+        labels = Frames(directory.labels)
+        for name in labels.variables(group):
+            labels.read(name, Span(group, 0, rows))
+        yield from ()
+
+    return look

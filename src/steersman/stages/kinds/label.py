@@ -1,0 +1,43 @@
+"""`@wf.label`: an expensive answer for a frame that steering chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steersman.journal.modes.labels import Labels
+from steersman.journal.state import State
+from steersman.stages.kinds.stage import Planned, Shown, Stage, Trial, Try
+from steersman.store import Variable
+
+LABEL_HANG_S = 24 * 3600.0  # a call takes less
+
+
+@dataclass(frozen=True)
+class Label(Stage):
+    kind, kept, arguments = "label", "labelling", ("params", "frame")
+    role, recorded = "labelling", "label"
+
+    function: Callable[..., Mapping[str, Any]]
+    retries: int = 2
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    hang_s: float = LABEL_HANG_S
+    version: str = ""
+
+    def tried(self, trial: Trial) -> Iterator[Try]:
+        yield Try(self.kind, trial.label, self.function)
+
+    def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
+        rule = plan.workflow.steering.label
+        what = str(rule) if rule else "no rule chooses frames: write wf.steer(..., label=Doubtful(...))"
+        yield "labels", rule is not None, what
+
+    @classmethod
+    def shown(cls, state: State, *, alive: bool) -> Shown:
+        labels = state.mode(Labels)
+        waiting, failed = len(labels.waiting), len(labels.answers) - len(labels.good)
+        begun = sum(each.label in labels.begun for each in labels.waiting)
+        now = f"{begun:,} at work" if begun and alive else ""
+        counts = {"answers": len(labels.good), "wait": waiting, "failed": failed}
+        return Shown(now, {name: f"{number:,}" for name, number in counts.items() if number or name == "answers"})

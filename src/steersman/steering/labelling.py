@@ -1,0 +1,119 @@
+"""Scores -> frames whose labels are asked of an expensive code: those in doubt, and some drawn at random to audit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from steersman.steering.protocols import ScoreName, _named_scores
+from steersman.steering.scores import Scores
+from steersman.system.numbers import Finite, Share, Whole, checked
+
+
+class Wanted(NamedTuple):
+    """A frame whose label is to be asked for: where it is among the scores, and why."""
+
+    at: int
+    reason: str
+    drawn: bool = False
+
+
+class LabelRule:
+    """Ranks frames by how much their labels are wanted. A subclass gives `rank`.
+
+    Attributes:
+        most: labels that may wait for their answers at once.
+        audits: share of all labels that is drawn at random instead, among all frames that the model in use visited.
+    """
+
+    most: int = 20
+    audits: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores it looks at: those of fields that are a `ScoreName`."""
+        return _named_scores(self)
+
+    def rank(self, scores: Scores, asked: np.ndarray, most: int) -> list[Wanted]:
+        """At most so many frames, the most wanted first; `asked` (n,) bool are those that have a label, or wait."""
+        raise NotImplementedError
+
+    def chosen(
+        self, scores: Scores, asked: np.ndarray, most: int, rng: np.random.Generator, audits: tuple[int, int]
+    ) -> list[Wanted]:
+        """At most so many: by `rank`, and audits until their share is right. Before its scores exist all are random.
+
+        An audit may hit a frame that has a label, and that is then its answer: else audits would leave out what was in
+        doubt. Where nothing is wanted and nothing waits, one audit is drawn, for the label workers would be idle.
+
+        Args:
+            audits: how many were drawn so far, and how many labels were asked for in all.
+        """
+        if not len(scores) or most < 1:
+            return []
+        if not set(self.needs) <= set(scores.values):
+            free = np.flatnonzero(~asked)
+            some = rng.choice(free, min(most, len(free)), replace=False)
+            return [Wanted(int(each), "at random: there are no scores to choose by yet") for each in some]
+        visited = np.flatnonzero(scores.given_model == scores.given_model.max()) if len(scores.given_model) else ()
+        ranked = self.rank(scores, asked, most)[:most]
+        drawn, total = audits
+        due = int(np.ceil(self.audits * (total + max(len(ranked), 1)))) - drawn if self.audits else 0
+        due = min(max(due, int(not ranked and self.audits > 0)), most)
+        among = visited if len(visited) else np.arange(len(scores))
+        random = [Wanted(int(each), "drawn at random, as an audit", drawn=True) for each in rng.choice(among, due)]
+        return [*random, *ranked[: most - due]]
+
+
+@checked
+class Doubtful(LabelRule):
+    """Frames in doubt, far from each other and from all that have a label.
+
+    Args:
+        score: how much a frame is in doubt, a number: the spread of a committee, say.
+        above: it is in doubt from here on, in the unit of the score.
+        most: labels that may wait for their answers at once.
+        apart: score in whose space they lie far apart: of all in doubt the one that is farthest from what was chosen
+            comes first. Empty: the most doubtful one does.
+        audits: share of labels that is drawn at random among all frames that the model in use visited.
+    """
+
+    score: ScoreName
+    above: Finite
+    most: Whole = 20
+    apart: str = ""
+    audits: Share = 0.0
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score, *filter(None, (self.apart,)))
+
+    def __str__(self) -> str:
+        audits = f", and {100 * self.audits:g} % at random" if self.audits else ""
+        return f"frames whose {self.score} is above {self.above:g}{audits}"
+
+    def rank(self, scores: Scores, asked: np.ndarray, most: int) -> list[Wanted]:
+        doubt = scores.column(self.score)
+        among = np.flatnonzero((doubt > self.above) & ~asked)
+        among = among[np.argsort(-doubt[among], kind="stable")]
+        if self.apart:
+            among = _far(scores.matrix(self.apart), np.flatnonzero(asked), among, most)
+        return [Wanted(int(at), f"{self.score} = {doubt[at]:.4g} is above {self.above:g}") for at in among[:most]]
+
+
+def _far(x: np.ndarray, known: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:
+    """Of some rows of x (n, d) at most so many, each the farthest from the known ones and those before it; rows that
+    lie where one of these does are left out."""
+    chosen: list[int] = []
+    distance = np.full(len(among), np.inf)
+    for at in known:
+        distance = np.minimum(distance, ((x[among] - x[at]) ** 2).sum(axis=1))
+    while len(chosen) < min(most, len(among)) and (far := int(distance.argmax())) >= 0 and distance[far] > 0:
+        chosen.append(int(among[far]))
+        distance = np.minimum(distance, ((x[among] - x[among[far]]) ** 2).sum(axis=1))
+    return np.array(chosen, np.int64)

@@ -1,0 +1,57 @@
+"""What a worker executes for a label: one frame, one call of the label function, one file with its answer."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.stages import loading
+from steersman.stages.start import StoredFrame
+from steersman.steering.streams import stage_seed
+from steersman.store.names import walker_name
+from steersman.system import node
+from steersman.system.errors import BadValue
+from steersman.system.files import replace_file
+from steersman.system.random_numbers import drawing
+from steersman.worker import tasks, torch_defaults
+from steersman.worker.watchdog import Watchdog
+
+
+def label(run: str, number: int, frame: tuple[int, int], settings: dict[str, Any]) -> dict[str, Any]:
+    """Answer for one frame, and leave the answer for the driver; returns where that was done, and how long it took."""
+    directory, workflow, params = tasks.opened(run)
+    stage = workflow.labelling
+    assert stage is not None
+    began = time.monotonic()
+    with tasks.keeping_cause(directory.traceback("label", number)), Watchdog(stage.hang_s):
+        stored = StoredFrame(directory.frames.row(walker_name(frame[0]), frame[1]))
+        with torch_defaults.kept(), drawing(stage_seed(tasks.seed_of(run), "label", number)):
+            values = checked(stage.function(loading.changed(workflow, params, settings), stored))
+    packed = io.BytesIO()
+    np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
+    file = directory.answer(number)
+    file.parent.mkdir(exist_ok=True)
+    replace_file(file, packed.getvalue(), sync=True)
+    return {"node": node.name(), "took_s": time.monotonic() - began}
+
+
+def read(file: Path) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def checked(values: Any) -> dict[str, np.ndarray]:
+    """An answer as arrays by name. Raises: BadValue: it is none, or some of it is no finite number."""
+    allowed = "an answer is {name: array of finite numbers}"
+    if not isinstance(values, Mapping) or not values:
+        raise BadValue("@wf.label", f"it returned {type(values).__name__}", allowed)
+    arrays = {str(name): np.asarray(value) for name, value in values.items()}
+    for name, array in arrays.items():
+        if np.ma.is_masked(values[name]) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise BadValue(name, f"{array!r:.60}", allowed)
+    return arrays
