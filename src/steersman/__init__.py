@@ -20,5 +20,6 @@ if TYPE_CHECKING:
     from steersman.steering import budget as budget
     from steersman.steering import plateau as plateau
     from steersman.steering import reached as reached
+    from steersman.steering import trusted as trusted
 else:
     __all__, __getattr__, __dir__ = lazy(__name__)

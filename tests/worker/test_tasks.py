@@ -81,7 +81,7 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
         return object()
 
     monkeypatch.setattr(training, "load_model", load)
-    starts = [Start(load=functools.partial(tasks._model, run, version)) for version in (0, 3, 3, 4)]
+    starts = [Start(load=functools.partial(tasks.model_of, run, version)) for version in (0, 3, 3, 4)]
     assert read == []
     assert starts[0].model is None
     assert starts[1].model is starts[1].model is starts[2].model is not starts[3].model

@@ -35,6 +35,7 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
 from steersman.stages import trust as allowed
 from steersman.steering import Scores
+from steersman.store import Labelled
 from steersman.system.errors import BadInput
 
 LOOK_EVERY_S = 0.5
@@ -100,6 +101,16 @@ class Run:
     def models(self) -> pandas.DataFrame:
         """Every training by version: on how many frames, how long, with what loss, and whether the model is used."""
         return tables.models(self._history)
+
+    @property
+    def labels(self) -> pandas.DataFrame:
+        """Every label that was asked for: of which frame, why, when, and what was answered, where that is a number."""
+        return tables.labels(self._history)
+
+    @property
+    def labelled(self) -> Labelled:
+        """Frames that have labels, with these, as `frames.labelled` of the train function has them."""
+        return tables.labelled(self._history)
 
     @property
     def failures(self) -> pandas.DataFrame:

@@ -22,6 +22,7 @@ def facts(seen: Overview) -> dict[str, str]:
         "segments": ", ".join(f"{number:,} {how}" for how, number in seen.segments.items()) or "none",
         **({"starts": _chosen(seen)} if seen.starts else {}),
         **({"tasks": ", ".join(f"{n:,} {standing}" for standing, n in seen.tasks.items())} if seen.tasks else {}),
+        **{name: ", ".join(f"{n:,} {how}" for how, n in of.items()) for name, of in seen.counts.items()},
         **({"models": _accepted(seen)} if seen.models else {}),
         **({"no model": seen.models[-1].reason or "none was done in time"} if none_used else {}),
         **{name: f"version {n} is in use" for name, n in seen.versions.items() if n and name != "model"},

@@ -93,6 +93,7 @@ class Overview:
         driver: who drives it, or why nobody does; "" of a run that has ended.
         simulated: in `time_unit`, of all walkers together.
         segments, starts, tasks: how many, by how they ended, who chose them, how they stand.
+        counts: of what ways of running count, such as labels, by how they stand.
         versions: in use, of what is learned; 0 before there is one. In JSON each stands by its name: model, bias.
         doing, nodes: of a run that is driven.
         shares: of the slots' time, by what it went into.
@@ -129,6 +130,7 @@ class Overview:
     starts: dict[str, int]
     tasks: dict[str, int]
     models: tuple[Fit, ...]
+    counts: dict[str, dict[str, int]]
     versions: dict[str, int]
     training: str
     scored: int
@@ -201,6 +203,7 @@ def overview(
             Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
             for m in state.models
         ),
+        counts={name: of for mode in state.modes for name, of in mode.counts.items()},
         versions=_versions(state), training=_training(state),
         scored=state.scored, scored_with=state.scored_with, waiting=state.waiting, waits_s=state.waits_s(now),
         metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},

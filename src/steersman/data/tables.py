@@ -23,10 +23,11 @@ from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
+from steersman.journal.modes.labels import Labels
 from steersman.journal.scoreboard import unscored
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
-from steersman.store import number_of
+from steersman.store import Frames, Labelled, Span, number_of
 from steersman.store.names import FrameName, SegmentName, walker_name
 
 
@@ -105,6 +106,40 @@ def models(history: History) -> pandas.DataFrame:
     found = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
     found = found.astype({"model": "int64", "accepted": "boolean", "frames": "Int64", **floats}).set_index("model")
     return _described(found, history, seconds="s")
+
+
+def labels(history: History) -> pandas.DataFrame:
+    """Every label that was asked for, by its number, and what was answered, where that is a number."""
+    of, state = history.state.mode(Labels), history.state
+    asked, answers = list(of.asked.values()), [of.answers.get(number) for number in of.asked]
+    found = pandas.DataFrame({
+        "frame": [state.name_of(each.frame) for each in asked],
+        "walker": [each.frame.walker for each in asked], "row": [each.frame.row for each in asked],
+        "asked": _utc(np.array([each.t for each in asked], float)),
+        "begun": _utc(np.array([of.begun.get(each.label, np.nan) for each in asked], float)),
+        "answered": _utc(np.array([each.t if each else np.nan for each in answers], float)),
+        "took_s": [each.took_s if each and each.group else np.nan for each in answers],
+        "error": [np.nan if each is None or each.error is None else each.error for each in answers],
+        "drawn": [each.drawn for each in asked], "model": [each.model for each in asked],
+        "node": [each.node if each else "" for each in answers],
+        "reason": [each.reason for each in asked], "cause": [each.cause if each else "" for each in answers],
+    }, index=pandas.Index(list(of.asked), name="label", dtype="int64"))  # fmt: skip
+    stored = Frames(history.directory.labels)
+    for group in sorted({each.group for each in of.good}):
+        at = [each for each in of.good if each.group == group]
+        rows = Span(group, 0, 1 + max(each.row for each in at))
+        for name in stored.variables(group):
+            values = stored.read(name, rows)
+            if values.ndim == 1:
+                found.loc[[each.label for each in at], name] = values[[each.row for each in at]]
+    return _described(found, history, took_s="s")
+
+
+def labelled(history: History) -> Labelled:
+    """Frames that have labels, with these."""
+    directory, versions = history.directory, [each.version for each in history.state.mode(Labels).asked.values()]
+    usable = history.state.mode(Labels).usable(versions[-1]) if versions else []
+    return Labelled(directory.frames, Frames(directory.labels), [place for _, place in usable])
 
 
 def calls(history: History) -> pandas.DataFrame:

@@ -16,7 +16,7 @@ from steersman.journal.lock import driven
 from steersman.journal.modes import MODES
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
-from steersman.store.names import SegmentName
+from steersman.store.names import FrameName, SegmentName
 from steersman.system import reading
 
 BLIND = "but segments do not look at start.frame, nor leave a state: they begin at the prepared start"
@@ -33,7 +33,8 @@ def why(history: History, name: str) -> dict[str, Any]:
     Raises: UnknownName: the journal does not know it.
     """
     segments = history.segments
-    at = segments.find(name)
+    at, asked = segments.find(name), FrameName.parse(name)
+    of, frame = SegmentName(int(segments.walker[at]), int(segments.number[at])), asked.frame if asked else None
     name = segments.name(at)
     start = history.start(int(segments.start[at]))
     decision = decisions.find(history.directory, _choice(history, start))
@@ -64,6 +65,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "frames": None if segments.how[at] == "running" else _rows(history, at),
         "cause": history.causes.get(name),
         "stopped_by": _stopped_by(stopped) if stopped else None,
+        **{key: value for mode in history.state.modes for key, value in mode.explained(of, frame).items()},
     }
 
 
@@ -186,6 +188,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         text.append(f"  stopped by     {by}: {reason.removeprefix(f'{by.lower()}: ')}{late}")
     if found["cause"]:
         text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
+    text += [line for mode in MODES for line in mode.explained_lines(found)]
     return [line for line in text if line]
 
 

@@ -67,6 +67,7 @@ class Labeller:
                 self._take(number, job)
         if not choose:
             return
+        self._ask_wishes()
         if self._rule and self._room() > 0 and (newest := scores()) is not self._seen:
             self._seen = newest
             self._choose(self._rule, newest)
@@ -76,13 +77,19 @@ class Labeller:
             if asked.label not in self._works:
                 self._begin(asked)
 
+    def _ask_wishes(self) -> None:
+        """Ask for the labels that segments asked for, once their frames can be read."""
+        for frame in list(self._labels.wishes):
+            if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
+                self._recorder.record(self._asked(len(self._labels.asked), frame, "its segment asked for it"))
+
     def _room(self) -> float:
         """Labels that may be asked for: as many as may wait, and as the budget allows."""
-        assert self._rule is not None
         params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
         budget = limit("labels", self._run.workflow.stop_rule(params))
         failed = len(self._labels.answers) - len(self._labels.good)
-        return min(self._rule.most - len(self._labels.waiting), budget - (len(self._labels.asked) - failed))
+        most = self._rule.most if self._rule else LabelRule.most
+        return min(most - len(self._labels.waiting), budget - (len(self._labels.asked) - failed))
 
     def _choose(self, rule: LabelRule, scores: Scores) -> None:
         labels, number = self._labels, len(self._labels.asked)
@@ -91,20 +98,28 @@ class Labeller:
         drawn = sum(each.drawn for each in labels.asked.values()), number
         rng = label_rng(self._run.seed, number)
         try:
-            wanted: list[Wanted] = called(rule.chosen, scores, asked, int(self._room()), rng, drawn)
+            wanted: list[Wanted] = called(
+                rule.chosen, scores, asked, int(self._room()), rng, drawn, self._visited(scores)
+            )
         except Exception as error:  # a user's rule may raise anything
             self._recorder.fails_here(STAGE, error)
             return
         if wanted:
             self._recorder.record_all([self._ask(scores, number + i, each) for i, each in enumerate(wanted)])
 
+    def _visited(self, scores: Scores) -> np.ndarray:
+        """Frames of segments that were given the model in use."""
+        newest, given = self._run.state.models.newest, scores.given_model
+        return np.flatnonzero(given == newest) if newest and len(given) else np.zeros(0, np.int64)
+
     def _ask(self, scores: Scores, number: int, wanted: Wanted) -> Asked:
         frame = scores.frame(wanted.at)
         assert frame is not None
-        return Asked(
-            label=number, frame=FrameId(*frame), reason=wanted.reason, drawn=wanted.drawn,
-            model=self._run.state.models.newest, version=self._stage.version,
-        )  # fmt: skip
+        return self._asked(number, FrameId(*frame), wanted.reason, drawn=wanted.drawn)
+
+    def _asked(self, number: int, frame: FrameId, reason: str, *, drawn: bool = False) -> Asked:
+        model, version = self._run.state.models.newest, self._stage.version
+        return Asked(label=number, frame=frame, reason=reason, drawn=drawn, model=model, version=version)
 
     def _begin(self, asked: Asked) -> None:
         """Call the function, unless the answer is there: of a frame that was labelled, or of a call of before."""
@@ -123,7 +138,7 @@ class Labeller:
 
     def _submit(self, asked: Asked) -> Future[Any]:
         run, settings = str(self._run.directory.path), dict(self._run.state.wishes.settings)
-        return self._jobs.submit(self._role, labelling.label, run, asked.label, asked.frame[:2], settings)
+        return self._jobs.submit(self._role, labelling.label, run, asked.label, asked.frame[:2], asked.model, settings)
 
     def _take(self, number: int, job: Future[Any]) -> None:
         error = job.exception()

@@ -268,6 +268,7 @@ class Ended(Record, tag="ended", frozen=True):
     ran_s: Amount = 0.0
     cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
     state: bool = True  # it left its full restart state; older journals do not say it
+    asks: tuple[Number, ...] = ()  # rows whose labels it asked for
     adopted: bool = False
 
 
@@ -374,6 +375,7 @@ class Answered(Record, tag="answered", frozen=True):
     group: Name = ""  # of labels.zarr that has it; "": it failed
     row: Number = 0
     cause: Text = ""
+    error: float | None = None  # of the model in use when it was asked for, as the workflow measures it
     node: Name = ""
     took_s: Amount = 0.0
 

@@ -245,7 +245,7 @@ class Standing:
         simulated_s, hours = self.simulated * self._second, self.hours(now)
         gpu_hours = hours * self.run.gpus
         return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at,
-                        len(self.mode(Labels).good))  # fmt: skip
+                        len(self.mode(Labels).good), self.mode(Labels).bound)  # fmt: skip
 
     @property
     def whole(self) -> tuple[int, Progress]:

@@ -185,6 +185,8 @@ class State(Standing):
         run_ends = record.how == "stopped" and segment.name not in self.stopping  # by nobody who chose it
         self._close(segment, record.end_row, record.how)
         segment.simulated, segment.state = record.simulated, record.state
+        for mode in self.modes:
+            mode.ended(record)
         self.leaves_state |= record.state
         if segment.number < walker.published_segments:
             walker.simulated += segment.simulated

@@ -12,6 +12,7 @@ import numpy as np
 from steersman.store import FRAME, RESTART_STATES, BadVariable
 from steersman.store.errors import MASKED, shape_mismatch
 from steersman.store.states import copied
+from steersman.system.errors import BadValue
 
 Shapes = dict[str, list[int]]  # of the variables of a frame
 
@@ -73,6 +74,7 @@ class Segment:
         self.frames = 0
         self.simulated = 0.0
         self.restart: dict[str, np.ndarray | bytes] = {}
+        self.asked: list[int] = []  # rows whose labels it asks for
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
@@ -154,6 +156,15 @@ class Segment:
             self.was_stopped, self.cut = True, self._block_ends
             self.restart = {}  # of an earlier frame, perhaps
             raise Enough
+
+    def label(self) -> None:
+        """Ask for the label of the frame that was appended last, before those that a rule chooses.
+
+        Raises: BadValue: there is no frame yet.
+        """
+        if not self.frames:
+            raise BadValue("out.label()", None, "append a frame first: its label is asked for")
+        self.asked.append(self.first_row + self.frames - 1)
 
     def fail(self, error: Exception) -> None:
         """End this segment as failed. In a batch (`@wf.simulate(batch=...)`) the others go on."""

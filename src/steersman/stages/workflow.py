@@ -203,6 +203,7 @@ class Workflow:
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = LABEL_HANG_S,
         version: str = "",
+        error: Callable[[Any, Any, Any], float] | None = None,
     ) -> Callable[[F], F]: ...
     def label(
         self,
@@ -213,6 +214,7 @@ class Workflow:
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = LABEL_HANG_S,
         version: str = "",
+        error: Callable[[Any, Any, Any], float] | None = None,
     ) -> Any:
         """Decorate `function(params, frame) -> {name: array}`: an expensive answer for one frame, a label.
 
@@ -224,6 +226,8 @@ class Workflow:
             variables: meaning (dimensions, units) of what it answers.
             hang_s: a call that takes longer has its process ended, and counts as failed.
             version: of the function. Frames are asked for again when it changes, and older answers are not used.
+            error: `(model, frame, answer) -> number`, how wrong the model that was in use is about a frame. Those of
+                audits give the bound that `trusted` looks at.
         Raises: ValueError: one of the numbers makes no sense.
         """
         check("@wf.label", Count, retries=retries)
@@ -232,7 +236,7 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("label", function, self)
-            self.labelling = Label(checked, retries, _described(variables), hang_s, version)
+            self.labelling = Label(checked, retries, _described(variables), hang_s, version, error)
             return function
 
         return decorate(function) if function else decorate

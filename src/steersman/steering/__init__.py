@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from steersman.steering.stop import budget as budget
     from steersman.steering.stop import plateau as plateau
     from steersman.steering.stop import reached as reached
+    from steersman.steering.stop import trusted as trusted
     from steersman.steering.weighted_ensemble import WeightedEnsemble as WeightedEnsemble
     from steersman.steering.weighted_ensemble import arrivals as arrivals
     from steersman.steering.weighted_ensemble import averages as averages

@@ -36,7 +36,7 @@ CHOSE_NONE = (
 )
 PUSHED_NONE = "no segment was pushed: the budget was spent before there was a bias; try a larger budget or --rounds"
 PRUNES_NONE = "the prune rule ends nothing: in rounds, frames are scored when their segments have ended"
-STAGES = ("train", "score", "steer", "bias")  # that steering needs
+STAGES = ("train", "score", "steer", "bias", "label")  # that steering needs
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 

@@ -44,7 +44,13 @@ class LabelRule:
         raise NotImplementedError
 
     def chosen(
-        self, scores: Scores, asked: np.ndarray, most: int, rng: np.random.Generator, audits: tuple[int, int]
+        self,
+        scores: Scores,
+        asked: np.ndarray,
+        most: int,
+        rng: np.random.Generator,
+        audits: tuple[int, int],
+        visited: np.ndarray,
     ) -> list[Wanted]:
         """At most so many: by `rank`, and audits until their share is right. Before its scores exist all are random.
 
@@ -53,6 +59,7 @@ class LabelRule:
 
         Args:
             audits: how many were drawn so far, and how many labels were asked for in all.
+            visited: (m,) positions of the frames that the model in use visited, of which audits are drawn.
         """
         if not len(scores) or most < 1:
             return []
@@ -60,13 +67,11 @@ class LabelRule:
             free = np.flatnonzero(~asked)
             some = rng.choice(free, min(most, len(free)), replace=False)
             return [Wanted(int(each), "at random: there are no scores to choose by yet") for each in some]
-        visited = np.flatnonzero(scores.given_model == scores.given_model.max()) if len(scores.given_model) else ()
         ranked = self.rank(scores, asked, most)[:most]
         drawn, total = audits
-        due = int(np.ceil(self.audits * (total + max(len(ranked), 1)))) - drawn if self.audits else 0
-        due = min(max(due, int(not ranked and self.audits > 0)), most)
-        among = visited if len(visited) else np.arange(len(scores))
-        random = [Wanted(int(each), "drawn at random, as an audit", drawn=True) for each in rng.choice(among, due)]
+        due = int(np.ceil(self.audits * (total + max(len(ranked), 1)))) - drawn
+        due = min(max(due, int(not ranked)), most) if self.audits and len(visited) else 0
+        random = [Wanted(int(at), "drawn at random, as an audit", drawn=True) for at in rng.choice(visited, due)]
         return [*random, *ranked[: most - due]]
 
 

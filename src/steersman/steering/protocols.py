@@ -265,6 +265,7 @@ class Progress:
         begins: name -> positions in it from which on another model scored.
         measured_at: name -> how many frames had scores at each of its values.
         labels: answers of the label function.
+        bound: on the error of the newest model that was audited, in 95 % of the frames that it visits; inf: unknown.
     """
 
     frames: int = 0
@@ -275,6 +276,7 @@ class Progress:
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_at: Mapping[str, Sequence[int]] = field(default_factory=dict)
     labels: int = 0
+    bound: float = math.inf
 
 
 class StopRule(Alternatives):
@@ -312,9 +314,12 @@ class StopRule(Alternatives):
             return NotImplemented
         return AnyOf((*_members(self), *_members(other)))
 
+    def __and__(self, other: StopRule) -> AllOf:
+        return AllOf((self, other)) if isinstance(other, StopRule) else NotImplemented
+
 
 @dataclass(frozen=True)
-class AnyOf(StopRule):
+class _Several(StopRule):
     rules: tuple[StopRule, ...]
 
     @property
@@ -328,6 +333,27 @@ class AnyOf(StopRule):
     @property
     def needs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.needs))
+
+
+class AllOf(_Several):
+    """`a & b`: ends a run when all of them would."""
+
+    def __str__(self) -> str:
+        return ", and ".join(map(str, self.rules))
+
+    def reason(self, progress: Progress) -> str | None:
+        reasons = [rule.reason(progress) for rule in self.rules]
+        return "; ".join(map(str, reasons)) if all(reasons) else None
+
+    def share(self, progress: Progress) -> float:
+        return min(rule.share(progress) for rule in self.rules)
+
+    def room(self, progress: Progress) -> float:
+        return max(rule.room(progress) for rule in self.rules)
+
+
+class AnyOf(_Several):
+    """`a | b`: ends a run when one of them would."""
 
     def __str__(self) -> str:
         return ", or ".join(map(str, self.rules))

@@ -110,6 +110,30 @@ class Reached(StopRule):
         return f"{self.metric} reached {values[-1]:.4g} ({'at most' if self.below else 'at least'} {self.value:g})"
 
 
+@checked
+class Trusted(StopRule):
+    below: Positive
+    goal = True
+
+    def __str__(self) -> str:
+        return f"the error of the model is at most {self.below:g} in 95 % of the frames that it visits"
+
+    def reason(self, progress: Progress) -> str | None:
+        if not progress.bound <= self.below:
+            return None
+        return f"the error is at most {progress.bound:.4g} in 95 % of the frames that the model visits"
+
+
+def trusted(*, below: float) -> Trusted:
+    """Stop when audits bound the error of the newest model: in 95 % of the frames that it visits it is at most `below`,
+    in the unit of `@wf.label(error=...)`.
+
+    The bound is known from 19 audits of one model on, so the model must stay as it is for so many.
+    Raises: BadValue: it is no number above 0.
+    """
+    return Trusted(below)
+
+
 def budget(**limits: float) -> Budget:
     """Stop when any of these is spent: frames, labels, sim_ns, sim_days, hours, gpu_hours. Simulated time counts those
     that are published, and needs the unit of `time` by a UDUNITS name (`ps`, `nanosecond`, `days`).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,8 +23,9 @@ from steersman.worker import tasks, torch_defaults
 from steersman.worker.watchdog import Watchdog
 
 
-def label(run: str, number: int, frame: tuple[int, int], settings: dict[str, Any]) -> dict[str, Any]:
-    """Answer for one frame, and leave the answer for the driver; returns where that was done, and how long it took."""
+def label(run: str, number: int, frame: tuple[int, int], model: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Answer for one frame, and leave the answer for the driver; returns where that was done, how long it took, and how
+    wrong the model of this version is about it."""
     directory, workflow, params = tasks.opened(run)
     stage = workflow.labelling
     assert stage is not None
@@ -32,12 +34,16 @@ def label(run: str, number: int, frame: tuple[int, int], settings: dict[str, Any
         stored = StoredFrame(directory.frames.row(walker_name(frame[0]), frame[1]))
         with torch_defaults.kept(), drawing(stage_seed(tasks.seed_of(run), "label", number)):
             values = checked(stage.function(loading.changed(workflow, params, settings), stored))
+            took_s = time.monotonic() - began
+            error = float(stage.error(tasks.model_of(run, model), stored, values)) if stage.error and model else None
+            if error is not None and not math.isfinite(error):
+                raise BadValue("@wf.label(error=...)", error, "return a finite number")
     packed = io.BytesIO()
     np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
     file = directory.answer(number)
     file.parent.mkdir(exist_ok=True)
     replace_file(file, packed.getvalue(), sync=True)
-    return {"node": node.name(), "took_s": time.monotonic() - began}
+    return {"node": node.name(), "took_s": took_s, "error": error}
 
 
 def read(file: Path) -> dict[str, np.ndarray]:

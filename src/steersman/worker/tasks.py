@@ -90,7 +90,7 @@ def _prepared(run: str, sha256: str) -> Any:
 
 
 @functools.lru_cache(maxsize=2)
-def _model(run: str, version: int) -> Any:
+def model_of(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
 
 
@@ -103,7 +103,7 @@ def _bias(run: str, version: int, share: float, sha256: str = "") -> Bias | None
 def _learned(run: str, order: Order) -> dict[str, Any]:
     """What `Start` has of what was learned."""
     bias = _bias(run, order.bias, order.share, order.bias_sha256)
-    return {"bias": bias, "load": functools.partial(_model, run, order.with_model)}
+    return {"bias": bias, "load": functools.partial(model_of, run, order.with_model)}
 
 
 @functools.lru_cache(maxsize=1)
@@ -248,7 +248,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
         score=lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
         frames=job.frames,
         held_out=job.judging,
-        last=_model(job.run, job.last),
+        last=model_of(job.run, job.last),
         gate=workflow.training.gate,
         directory=job.directory.model(job.version),
         version=job.version,
@@ -324,7 +324,7 @@ def fit_rank(job: str) -> Any:
     sending = heard_by(_epochs(asked)) if first else contextlib.nullcontext()
     with kept_in(asked.kept), sending, drawing(_seed(asked.run, "train", asked.version)), planned_by(NOBODY):
         changed = loading.changed(workflow, params, asked.settings)
-        return workflow.training.function(changed, frames, _model(asked.run, asked.last))
+        return workflow.training.function(changed, frames, model_of(asked.run, asked.last))
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -347,7 +347,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     window = Window(directory.frames, spans)
     changed = loading.changed(workflow, params, settings)
     with keeping_cause(directory.traceback("scoring", version)), children_end():
-        values = _scores(run, version, workflow, changed, _model(run, version), window)
+        values = _scores(run, version, workflow, changed, model_of(run, version), window)
     return training.checked_scores(values, window.rows)
 
 

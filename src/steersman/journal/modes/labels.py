@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 
 from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.mode import Check, Mode
-from steersman.journal.records import Answered, Answering, Asked, Record, Start
+from steersman.journal.records import Answered, Answering, Asked, Ended, FrameId, Record, Start
 from steersman.journal.run_directory import RunDirectory
+from steersman.steering.audits import Coverage, coverage
 from steersman.store import LabelledFrame
-from steersman.store.names import walker_name
+from steersman.store.names import SegmentName, walker_name
 
 
 class Labels(Mode):
@@ -30,6 +32,8 @@ class Labels(Mode):
         self.asked: dict[int, Asked] = {}
         self.begun: dict[int, float] = {}
         self.answers: dict[int, Answered] = {}
+        self.wishes: list[FrameId] = []  # frames whose labels segments asked for, and that are not asked for yet
+        self.bound = math.inf  # on the error of the newest model that was audited, in 95 % of the frames it visits
         self._given = array("i")  # version of the model of each start, as far as any had one
 
     @property
@@ -38,12 +42,26 @@ class Labels(Mode):
 
     def _ask(self, record: Asked) -> None:
         self.asked[record.label] = record
+        self.wishes = [frame for frame in self.wishes if frame[:2] != record.frame[:2]]
 
     def _begin(self, record: Answering) -> None:
         self.begun[self.asked[record.label].label] = record.t
 
     def _answer(self, record: Answered) -> None:
-        self.answers[self.asked[record.label].label] = record
+        asked = self.asked[record.label]
+        self.answers[record.label] = record
+        if asked.drawn and record.error is not None:
+            self.bound = self.coverage[-1].bound
+
+    def ended(self, record: Ended) -> None:
+        self.wishes += [FrameId(record.walker, row, record.segment) for row in record.asks]
+
+    @property
+    def coverage(self) -> list[Coverage]:
+        """Of each model that was audited, how often the bound on its error held that was known before each audit."""
+        each = [(self.asked[n].model, e.error) for n, e in self.answers.items() if self.asked[n].drawn]
+        version, error = np.array([one for one in each if one[1] is not None], float).reshape(-1, 2).T
+        return coverage({"version": version, "truth": error, "said": np.zeros(len(error))})
 
     def chosen(self, start: Start) -> None:
         if start.with_model:
@@ -93,6 +111,31 @@ class Labels(Mode):
         train, judge = (tuple(at for (_, at), one in zip(usable, judging, strict=True) if one is which)
                         for which in (False, True))  # fmt: skip
         return train, judge
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        good, waiting = len(self.good), len(self.waiting)
+        counts = {"answered": good, "waiting": waiting, "failed": len(self.answers) - good}
+        return {"labels": {how: number for how, number in counts.items() if number}} if self.asked else {}
+
+    def explained(self, segment: SegmentName, frame: int | None) -> dict[str, Any]:
+        found = []
+        for each in self.asked.values():
+            if each.frame.walker != segment.walker or each.frame.segment != segment.number:
+                continue
+            at = each.frame.row - self.state.walkers[segment.walker].segments[segment.number].first
+            if frame in (None, at):
+                answer = self.answers.get(each.label)
+                said = "waits" if answer is None else answer.cause or "answered"
+                found.append({"label": each.label, "frame": at, "reason": each.reason, "answer": said})
+        return {"labels": found} if found else {}
+
+    @staticmethod
+    def explained_lines(found: Mapping[str, Any]) -> list[str]:
+        return [
+            f"  label {each['label']:<9}of frame {each['frame']}, {each['answer']}: {each['reason']}"
+            for each in found.get("labels", ())
+        ]
 
     def files(self, directory: RunDirectory) -> Iterator[Check]:
         for group in sorted({each.group for each in self.good}):

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from steersman.journal.records import Record, Start
+from steersman.journal.records import Ended, Record, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.trainings import Trainings
 from steersman.journal.walkers import Walker
 from steersman.steering import Scores, Steering
+from steersman.store.names import SegmentName
 
 Check = tuple[str, str, int, Callable[[], Iterator[str]]]  # what, where, version, and what is wrong with it
 
@@ -70,6 +71,9 @@ class Mode:
     def chosen(self, start: Start) -> None:
         """Take in the record of a start."""
 
+    def ended(self, record: Ended) -> None:
+        """Take in the record of the end of a segment."""
+
     @property
     def weighs(self) -> bool:
         """Whether frames of this run count by weights."""
@@ -103,6 +107,20 @@ class Mode:
     def in_use(self) -> dict[str, int]:
         """Versions in use of what it learns, by name; 0: there is none yet."""
         return {}
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """What it counts, by the word for it, and by how these stand."""
+        return {}
+
+    def explained(self, segment: SegmentName, frame: int | None) -> dict[str, Any]:
+        """What `why` says of a segment, or of one of its frames."""
+        return {}
+
+    @staticmethod
+    def explained_lines(found: Mapping[str, Any]) -> list[str]:
+        """The same for a terminal, of all that `why` says."""
+        return []
 
     def traced(self, starts: list[Start]) -> dict[str, Any]:
         """What `why --tree` says of a lineage with these starts."""

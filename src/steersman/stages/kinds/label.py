@@ -24,6 +24,7 @@ class Label(Stage):
     variables: Mapping[str, Variable] = field(default_factory=dict)
     hang_s: float = LABEL_HANG_S
     version: str = ""
+    error: Callable[[Any, Any, Any], float] | None = None
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.label, self.function)
