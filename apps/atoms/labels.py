@@ -1,0 +1,45 @@
+"""Labels of atoms: energy and forces by an expensive calculator of ASE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ase.io
+import numpy as np
+
+from steersman.apps.atoms.dynamics import atoms_of
+from steersman.store import Variable
+
+ANSWERS = {
+    "energy": Variable((), "eV", "potential energy, by the expensive code"),
+    "forces": Variable(("atom", "xyz"), "eV/angstrom", "forces, by the expensive code"),
+}
+
+
+def answer(frame: Mapping[str, np.ndarray], calculator: Any) -> dict[str, np.ndarray]:
+    """What `@wf.label` returns: energy and forces of a stored frame, by a calculator of ASE."""
+    atoms = atoms_of(frame)
+    atoms.calc = calculator
+    return {"energy": np.float64(atoms.get_potential_energy()), "forces": atoms.get_forces()}
+
+
+def force_error(model: Any, frame: Mapping[str, np.ndarray], answer: Mapping[str, np.ndarray]) -> float:
+    """How wrong a potential is about a frame: the largest error of a force among its atoms, eV/angstrom."""
+    _, forces, _ = model.said(frame["positions"][None], frame["cell"][None])
+    return float(np.sqrt(((forces[0] - answer["forces"]) ** 2).sum(axis=1)).max())
+
+
+def read(file: str | Path) -> dict[str, np.ndarray]:
+    """Labels that exist, of a file that ASE reads (`.extxyz`, OUTCAR, ...), structures of the same atoms each.
+
+    Returns: numbers (A,), positions and forces (n, A, 3), cell (n, 3, 3), energy (n,).
+    """
+    each = ase.io.read(file, index=":")
+    return {
+        "numbers": each[0].numbers, "positions": np.stack([one.positions for one in each]),
+        "cell": np.stack([np.array(one.cell) for one in each]),
+        "energy": np.array([one.get_potential_energy() for one in each]),
+        "forces": np.stack([one.get_forces() for one in each]),
+    }  # fmt: skip

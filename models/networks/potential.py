@@ -1,0 +1,198 @@
+"""Atoms -> energy and forces, and how unsure they are: a committee of graph networks, by graph-pes.
+
+Axes: n structures, A atoms, M members. Angstrom, eV.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steersman.models.errors import at_least
+from steersman.models.fitting.fit import Record, fit, seeded
+from steersman.models.fitting.schedule import Schedule
+from steersman.models.model import Model
+from steersman.system.errors import BadValue, MissingExtra, UnknownName
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ase
+        from graph_pes.atomic_graph import AtomicGraph, to_batch
+        from graph_pes.models import ALL_PES_MODELS, AdditionModel, LearnableOffset
+except ImportError:
+    raise MissingExtra("graph-pes", "potentials") from None
+
+logging.getLogger("graph-pes").setLevel(logging.ERROR)  # it warns of structures of one composition, each time
+warnings.filterwarnings("ignore", module="graph_pes")  # of a cutoff that is another by rounding
+SMALL = {"channels": 48, "layers": 3, "expansion_features": 24}  # a SchNet of 40,000 numbers, for one core
+PER_ATOM = 10.0  # weight of the square error of the energy of an atom beside that of a component of a force
+
+
+class Potential(Model):
+    """A learned force field: members that learn the same labels, each from weights of its own.
+
+    Args:
+        numbers: atomic number of each of the A atoms.
+        cutoff: beyond which atoms do not see each other, angstrom.
+        members: M; one alone has nobody to disagree with.
+        network: one of graph-pes: "SchNet", "PaiNN", "TensorNet", "NequIP", "MACE", ...
+        settings: of the network; None: a small SchNet's, or the library's own of others.
+    Raises: BadValue: a number below 1. UnknownName: another network. MissingExtra: graph-pes is not installed.
+    Source: Gardner et al. (2024), graph-pes; Schuett et al. (2017), SchNet.
+    """
+
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        cutoff: float = 4.0,
+        members: int = 2,
+        network: str = "SchNet",
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        at_least(1, members=members, atoms=len(numbers))
+        kinds = {kind.__name__: kind for kind in ALL_PES_MODELS}
+        if network not in kinds:
+            raise UnknownName("network of a potential", network, kinds)
+        config = {"numbers": [int(each) for each in numbers], "cutoff": float(cutoff), "members": members,
+                  "network": network, "settings": settings}  # fmt: skip
+        super().__init__(**config)
+        chosen = SMALL if settings is None and network == "SchNet" else settings or {}
+        self.numbers = np.array(config["numbers"])
+        self.members = nn.ModuleList(
+            AdditionModel(offset=LearnableOffset(), network=kinds[network](cutoff=cutoff, **chosen))
+            for _ in range(members)
+        )
+        self.to(torch.float32)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Weights alone: modules of graph-pes add their version, which is no tensor."""
+        state = super().state_dict(*args, **kwargs)
+        return type(state)((name, each) for name, each in state.items() if isinstance(each, Tensor))
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        return super().load_state_dict({**super().state_dict(), **state_dict}, strict, assign)
+
+    @property
+    def _each(self) -> Iterator[Any]:
+        """The members."""
+        yield from self.members
+
+    @classmethod
+    def fit(
+        cls,
+        positions: np.ndarray,
+        cell: np.ndarray,
+        energy: np.ndarray,
+        forces: np.ndarray,
+        *,
+        numbers: Sequence[int],
+        cutoff: float = 4.0,
+        members: int = 2,
+        network: str = "SchNet",
+        settings: dict[str, Any] | None = None,
+        init: Model | None = None,
+        epochs: int = 60,
+        batch: int = 4,
+        lr: float = 3e-3,
+        seed: int = 0,
+        report: Callable[[Record], object] | None = None,
+        **others: Any,
+    ) -> Self:
+        """Fit to labels; the rate falls to nothing.
+
+        Args:
+            positions: (n, A, 3), angstrom.
+            cell: (n, 3, 3), angstrom; 0 of molecules in free space.
+            energy: (n,), eV.
+            forces: (n, A, 3), eV/angstrom.
+            numbers, cutoff, members, network, settings: see the class.
+            init: a potential to go on from, left as it is; when its architecture differs the fit begins anew.
+            epochs, batch, lr, seed, report, and others: see `steersman.models.fitting.fit.fit`.
+        Returns: a new potential in eval mode. Its `history` has per epoch `loss`, and `force`, the mean absolute error
+            of a component of a force, eV/angstrom.
+        Raises: BadValue: shapes that do not fit, or NaN. TrainingDiverged: the loss is not finite.
+        """
+        wanted = {"positions": (len(energy), len(numbers), 3), "cell": (len(energy), 3, 3),
+                  "energy": (len(energy),), "forces": (len(energy), len(numbers), 3)}  # fmt: skip
+        given = {"positions": positions, "cell": cell, "energy": energy, "forces": forces}
+        for name, shape in wanted.items():
+            if np.shape(given[name]) != shape or not np.isfinite(given[name]).all():
+                raise BadValue(name, np.shape(given[name]), f"give finite numbers of shape {shape}")
+        with seeded(seed):
+            made = cls(numbers, cutoff, members, network, settings)
+            if not made.warm_start(init):
+                made._scale(positions, cell, energy, forces)
+        data = tuple(torch.from_numpy(np.asarray(each, np.float64)) for each in given.values())
+        others = {"schedule": Schedule(decay_epochs=epochs)} | others
+        return fit(made, data, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report, **others)
+
+    def loss(self, positions: Tensor, cell: Tensor, energy: Tensor, forces: Tensor) -> dict[str, Tensor]:
+        """Means over members and structures; "loss" is the one to lower."""
+        graph = self._graph(positions.detach().cpu().numpy(), cell.detach().cpu().numpy())
+        wanted, errors, mean = forces.reshape(-1, 3).float(), [], []
+        for member in self._each:
+            said = member.predict(graph, ["energy", "forces"])
+            per_atom = (said["energy"] - energy.float()) / len(self.numbers)
+            errors.append(((said["forces"] - wanted) ** 2).mean() + PER_ATOM * (per_atom**2).mean())
+            mean.append((said["forces"].detach() - wanted).abs().mean())
+        return {"loss": torch.stack(errors).mean(), "force": torch.stack(mean).mean()}
+
+    def said(self, positions: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the committee says of structures (n, A, 3) with cells (n, 3, 3).
+
+        Returns: (n,) energy; (n, A, 3) forces, the means of the members; (n,) spread, the largest standard deviation
+            of a force among the atoms, as the deviation of DP-GEN, eV/angstrom; 0 of one member alone.
+        """
+        each = [self._one(one, box) for one, box in zip(positions, cell, strict=True)]
+        energy, forces, spread = zip(*each, strict=True)
+        return np.array(energy), np.array(forces), np.array(spread)
+
+    def _one(self, positions: np.ndarray, cell: np.ndarray) -> tuple[float, np.ndarray, float]:
+        return self.of_graph(self._graph(positions[None], cell[None]))
+
+    def of_graph(self, graph: AtomicGraph) -> tuple[float, np.ndarray, float]:
+        """Energy, forces (A, 3) and spread of one structure, as a graph of the library."""
+        said = [member.predict(graph, ["energy", "forces"]) for member in self._each]
+        forces = np.stack([one["forces"].detach().cpu().double().numpy() for one in said])
+        energy = np.mean([float(one["energy"].detach()) for one in said])
+        deviation = np.sqrt((forces.std(axis=0) ** 2).sum(axis=-1))
+        return float(energy), forces.mean(axis=0), float(deviation.max())
+
+    def calculator(self) -> Any:
+        """A calculator of ASE: energy, forces and `spread`, see `said`. It is kept, for neighbours are."""
+        from steersman.apps.atoms.calculator import Committee
+
+        return Committee(self)
+
+    def write(self, file: str | Path, member: int = 0) -> None:
+        """Write one member as a file of graph-pes, which ASE and LAMMPS load: `load_model(file).ase_calculator()`."""
+        torch.save(self.members[member], file)
+
+    def _graph(self, positions: np.ndarray, cell: np.ndarray) -> AtomicGraph:
+        """One graph of several structures; periodic in the directions of vectors of the cell that are not 0."""
+        graphs = []
+        for one, box in zip(positions, cell, strict=True):
+            atoms = ase.Atoms(self.numbers, one, cell=box, pbc=np.abs(box).sum(axis=1) > 0)
+            graphs.append(AtomicGraph.from_ase(atoms, cutoff=self.config["cutoff"]))
+        return (to_batch(graphs) if len(graphs) > 1 else graphs[0]).to(self.device)
+
+    def _scale(self, positions: np.ndarray, cell: np.ndarray, energy: np.ndarray, forces: np.ndarray) -> None:
+        """Begin with the mean energy of an atom, and the spread of energies."""
+        graphs = []
+        for i in range(len(energy)):
+            graph = self._graph(positions[i : i + 1], cell[i : i + 1])
+            graph.properties.update(energy=torch.tensor(energy[i], dtype=torch.float32),
+                                    forces=torch.tensor(forces[i], dtype=torch.float32))  # fmt: skip
+            graphs.append(graph)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for member in self._each:
+                member.pre_fit_all_components(graphs)

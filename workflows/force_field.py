@@ -1,0 +1,62 @@
+"""A force field of copper and gold that a network learns while it simulates. An expensive code is asked for the frames
+that its members disagree about, and for some at random, which bound its error.
+
+    steersman run force_field
+"""
+import time
+
+import numpy as np
+from ase.build import bulk
+from ase.calculators.emt import EMT  # stands for the expensive code: so the truth is known
+from pydantic import Field
+
+from steersman import Params, Workflow, budget, every, models, trusted
+from steersman.apps import atoms
+from steersman.steering import Doubtful, Unsteered
+
+
+class ForceField(Params):
+    temperature_K: float = Field(900.0, gt=0)
+    cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
+    labels: int = Field(150, ge=20)  # budget
+    learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
+    doubt: float = Field(0.12, gt=0)  # spread of the members' forces from which a frame is labelled, eV/angstrom
+    trust: float = Field(0.15, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
+
+
+wf = Workflow("force_field", ForceField, stop=lambda p: trusted(below=p.trust) | budget(labels=p.labels))
+
+@wf.prepare
+def crystal(p):
+    alloy = bulk("Cu", "fcc", 3.85, cubic=True) * (2, 2, 2)
+    alloy.symbols[np.random.default_rng(0).permutation(len(alloy))[: len(alloy) // 2]] = "Au"
+    return alloy
+
+@wf.simulate(variables=atoms.VARIABLES, exact=True)
+def simulate(p, start, out):
+    if start.model is None:
+        atoms.rattle(start, out)  # random displacements, until there is a network
+        return
+    potential, hot = start.model.calculator(), p.temperature_K
+    atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=5 * p.doubt)
+
+@wf.label(variables=atoms.ANSWERS, error=atoms.force_error)
+def expensive(p, frame):
+    time.sleep(p.cost_s)
+    return atoms.answer(frame, EMT())
+
+def error(model, frames):  # of audits: forces, eV/angstrom
+    truth = frames.labelled
+    return np.abs(model.said(truth["positions"], truth["cell"])[1] - truth["forces"]).mean()
+
+@wf.train(when=lambda p: every(labels=20, last=p.learn), gate=error)
+def learn(p, frames, last):
+    truth = frames.labelled
+    told = [truth[name] for name in ("positions", "cell", "energy", "forces")]
+    return models.Potential.fit(*told, numbers=truth["numbers"][0], init=last, epochs=40 if last is None else 20)
+
+@wf.score(early=True)
+def score(p, model, frames):
+    return {"energy": frames["energy"]} | ({} if model is None else {"spread": frames["spread"]})
+
+wf.steer(Unsteered(), label=Doubtful("spread", above=0.12, most=10, audits=0.1))
