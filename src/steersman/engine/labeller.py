@@ -54,6 +54,8 @@ class Labeller:
         self._tries: dict[int, int] = {}
         self._writer: GroupWriter | None = None
         self._seen: Scores | None = None
+        for number in self._labels.answers:  # whose driver died before it took the worker's file away
+            run.directory.answer(number).unlink(missing_ok=True)
 
     @property
     def busy(self) -> bool:
@@ -68,14 +70,16 @@ class Labeller:
         if not choose:
             return
         self._ask_wishes()
-        if self._rule and self._room() > 0 and (newest := scores()) is not self._seen:
+        if self._rule and (newest := scores()) is not self._seen and self._room():
             self._seen = newest
             self._choose(self._rule, newest)
+        under_way = {self._labels.asked[number].frame for number in self._works}
         for asked in self._labels.waiting:
             if len(self._works) >= self._most:
                 break
-            if asked.label not in self._works:
+            if asked.frame not in under_way:  # of one that is asked for twice, the second waits for the first
                 self._begin(asked)
+                under_way.add(asked.frame)
 
     def _ask_wishes(self) -> None:
         """Ask for the labels that segments asked for, once their frames can be read."""
@@ -83,23 +87,27 @@ class Labeller:
             if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
                 self._recorder.record(self._asked(len(self._labels.asked), frame, "its segment asked for it"))
 
-    def _room(self) -> float:
-        """Labels that may be asked for: as many as may wait, and as the budget allows."""
-        params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
-        budget = limit("labels", self._run.workflow.stop_rule(params))
+    def _room(self) -> int:
+        """Labels that may be asked for: as many as may wait, as the budget allows, and before the first model, which
+        decides what is worth a label, as its training is due at."""
+        workflow, models = self._run.workflow, self._run.state.models
+        params = loading.changed(workflow, self._run.params, self._run.state.wishes.settings)
+        most, rule = limit("labels", workflow.stop_rule(params)), workflow.train_rule(params)
+        if rule and rule.counts == "labels" and not models.newest:
+            most = min(most, rule.first if models.last_labels is None else rule.next(models.last_labels))
         failed = len(self._labels.answers) - len(self._labels.good)
-        most = self._rule.most if self._rule else LabelRule.most
-        return min(most - len(self._labels.waiting), budget - (len(self._labels.asked) - failed))
+        waiting = (self._rule.most if self._rule else LabelRule.most) - len(self._labels.waiting)
+        return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
 
     def _choose(self, rule: LabelRule, scores: Scores) -> None:
         labels, number = self._labels, len(self._labels.asked)
         frames = frame_key(scores.walker.astype(np.int64), scores.row)
         asked = np.isin(frames, labels.keys(self._stage.version))
-        drawn = sum(each.drawn for each in labels.asked.values()), number
+        drawn = [each.drawn for each in labels.asked.values() if each.model]  # before a model none can be
         rng = label_rng(self._run.seed, number)
         try:
             wanted: list[Wanted] = called(
-                rule.chosen, scores, asked, int(self._room()), rng, drawn, self._visited(scores)
+                rule.chosen, scores, asked, self._room(), rng, (sum(drawn), len(drawn)), self._visited(scores)
             )
         except Exception as error:  # a user's rule may raise anything
             self._recorder.fails_here(STAGE, error)
@@ -123,29 +131,32 @@ class Labeller:
 
     def _begin(self, asked: Asked) -> None:
         """Call the function, unless the answer is there: of a frame that was labelled, or of a call of before."""
-        for earlier in self._labels.good:
-            before = self._labels.asked[earlier.label]
-            if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
-                self._recorder.record(Answered(label=asked.label, group=earlier.group, row=earlier.row))
-                return
         if self._run.directory.answer(asked.label).exists():
             self._keep(asked.label, {})
             return
+        known = self._labels.known(asked)
+        if known and not (self._stage.error and asked.drawn):
+            self._recorder.record(Answered(label=asked.label, group=known.group, row=known.row))
+            return
         self._recorder.record(Answering(label=asked.label))
-        what, submit = f"label {asked.label}", partial(self._submit, asked)
+        what, submit = f"label {asked.label}", partial(self._submit, asked, known)
         hang_s = self._stage.hang_s
         self._works[asked.label] = Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
 
-    def _submit(self, asked: Asked) -> Future[Any]:
+    def _submit(self, asked: Asked, known: Answered | None) -> Future[Any]:
         run, settings = str(self._run.directory.path), dict(self._run.state.wishes.settings)
-        return self._jobs.submit(self._role, labelling.label, run, asked.label, asked.frame[:2], asked.model, settings)
+        place = (known.group, known.row) if known else None
+        task = labelling.label
+        return self._jobs.submit(self._role, task, run, asked.label, asked.frame[:2], asked.model, settings, place)
 
     def _take(self, number: int, job: Future[Any]) -> None:
         error = job.exception()
-        if error is None:
-            self._keep(number, job.result())
-        else:
+        if error is not None:
             self._fail(number, told(error))
+        elif self._run.directory.answer(number).exists():
+            self._keep(number, job.result())
+        elif known := self._labels.known(self._labels.asked[number]):
+            self._recorder.record(Answered(label=number, group=known.group, row=known.row, **job.result()))
 
     def _keep(self, number: int, facts: dict[str, Any]) -> None:
         """Move an answer into the run's labels; it is recorded when it can be read there."""

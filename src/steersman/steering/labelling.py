@@ -58,7 +58,7 @@ class LabelRule:
         doubt. Where nothing is wanted and nothing waits, one audit is drawn, for the label workers would be idle.
 
         Args:
-            audits: how many were drawn so far, and how many labels were asked for in all.
+            audits: how many were drawn so far, of how many labels since there was a model.
             visited: (m,) positions of the frames that the model in use visited, of which audits are drawn.
         """
         if not len(scores) or most < 1:

@@ -14,6 +14,7 @@ import numpy as np
 from steersman.stages import loading
 from steersman.stages.start import StoredFrame
 from steersman.steering.streams import stage_seed
+from steersman.store import Frames
 from steersman.store.names import walker_name
 from steersman.system import node
 from steersman.system.errors import BadValue
@@ -23,26 +24,40 @@ from steersman.worker import tasks, torch_defaults
 from steersman.worker.watchdog import Watchdog
 
 
-def label(run: str, number: int, frame: tuple[int, int], model: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """Answer for one frame, and leave the answer for the driver; returns where that was done, how long it took, and how
-    wrong the model of this version is about it."""
+def label(
+    run: str,
+    number: int,
+    frame: tuple[int, int],
+    model: int,
+    settings: dict[str, Any],
+    known: tuple[str, int] | None,
+) -> dict[str, Any]:
+    """Answer for one frame, and leave the answer for the driver; or look at the one that is there.
+
+    Args:
+        model: version of the model that is judged by it; 0: none.
+        known: group and row of the run's labels that has the answer; None: the function is called.
+    Returns: where that was done, how long it took, and how wrong the model is.
+    """
     directory, workflow, params = tasks.opened(run)
-    stage = workflow.labelling
+    stage, began = workflow.labelling, time.monotonic()
     assert stage is not None
-    began = time.monotonic()
     with tasks.keeping_cause(directory.traceback("label", number)), Watchdog(stage.hang_s):
         stored = StoredFrame(directory.frames.row(walker_name(frame[0]), frame[1]))
         with torch_defaults.kept(), drawing(stage_seed(tasks.seed_of(run), "label", number)):
-            values = checked(stage.function(loading.changed(workflow, params, settings), stored))
+            if known:
+                values = dict(Frames(directory.labels).row(*known))
+            else:
+                values = checked(stage.function(loading.changed(workflow, params, settings), stored))
             took_s = time.monotonic() - began
             error = float(stage.error(tasks.model_of(run, model), stored, values)) if stage.error and model else None
             if error is not None and not math.isfinite(error):
                 raise BadValue("@wf.label(error=...)", error, "return a finite number")
-    packed = io.BytesIO()
-    np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
-    file = directory.answer(number)
-    file.parent.mkdir(exist_ok=True)
-    replace_file(file, packed.getvalue(), sync=True)
+    if not known:
+        packed = io.BytesIO()
+        np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
+        directory.answer(number).parent.mkdir(exist_ok=True)
+        replace_file(directory.answer(number), packed.getvalue(), sync=True)
     return {"node": node.name(), "took_s": took_s, "error": error}
 
 

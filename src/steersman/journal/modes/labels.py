@@ -84,6 +84,14 @@ class Labels(Mode):
         """The answers that are there, in the order in which they came."""
         return [each for each in self.answers.values() if each.group]
 
+    def known(self, asked: Asked) -> Answered | None:
+        """The answer that is there of the same frame, by the same version of the function."""
+        for answer in self.good:
+            before = self.asked[answer.label]
+            if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
+                return answer
+        return None
+
     def keys(self, version: str) -> np.ndarray:
         """`frame_key` of all frames that were asked for, of a version of the label function."""
         frames = [each.frame for each in self.asked.values() if each.version == version]

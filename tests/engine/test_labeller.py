@@ -1,0 +1,296 @@
+"""Labels of a run on a clock of their own: whatever dies, each frame is asked once and each answer is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from steersman import Params, Workflow, budget, every
+from steersman.data import tables
+from steersman.data.history import History
+from steersman.engine.driven import Driven
+from steersman.engine.labeller import Labeller
+from steersman.executors.site_files import load_site
+from steersman.executors.workers import Labellers
+from steersman.journal.file import Journal, read
+from steersman.journal.modes.labels import Labels
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import (
+    Asked,
+    Began,
+    Ended,
+    Hired,
+    Note,
+    Published,
+    Record,
+    Run,
+    Session,
+    Start,
+    Trained,
+    Training,
+)
+from steersman.journal.run_directory import RunDirectory, create
+from steersman.journal.scoreboard import unscored
+from steersman.journal.state import State
+from steersman.steering import Doubtful, Scores
+from steersman.store import GroupWriter, Labelled
+from steersman.system.errors import UnknownName
+
+R = TypeVar("R", bound=Record)
+FRAMES, SEGMENTS = 8, 6
+Place = tuple[int, int]  # a walker and a row
+
+
+class Killed(Exception):
+    pass
+
+
+class Mortal(Recorder):
+    """Dies when so many records were written."""
+
+    left = 10**9
+
+    def record_all(self, several: list[R]) -> list[R]:
+        if self.left <= 0:
+            raise Killed
+        self.left -= 1
+        return super().record_all(several)
+
+
+class Workers:
+    """Stand for Parsl: the n-th call made is answered, as `worker.labelling.label` leaves it, or fails."""
+
+    def __init__(self, calls: Counter[Place], fails: Callable[[Place, int], bool], name: str) -> None:
+        self.calls, self.fails, self.name, self.most, self.open = calls, fails, name, 0, list[Future[Any]]()
+
+    def submit(self, role: str, function: Any, *words: Any) -> Any:
+        run, number, frame, model, _, known = words
+        self.calls[frame] += known is None
+        future: Future[Any] = Future()
+        self.open = [each for each in self.open if not each.done()] + [future]
+        self.most = max(self.most, len(self.open))
+        if self.fails(frame, self.calls[frame]):
+            future.set_exception(ValueError("no convergence"))
+            return future
+        if known is None:
+            self.leave(RunDirectory(Path(run)).answer(number), frame)
+        future.set_result({"node": "here", "took_s": 1.0, "error": 0.5 if model else None})
+        return future
+
+    def leave(self, file: Path, frame: Place) -> None:
+        file.parent.mkdir(exist_ok=True)
+        values = {self.name: np.float64(frame[1] * (-1 if self.name == "x" else 1))}
+        np.savez(file, **values)  # type: ignore[arg-type]
+
+
+class Story:
+    """A walker's frames, all of them in doubt but the first two, and what was labelled of them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rule: Doubtful,
+        *,
+        labels: int = 1000,
+        workers: int = 2,
+        dies_after: tuple[int, ...] = (),
+        fails: Callable[[Place, int], bool] = lambda frame, call: False,
+        steps: int = 80,
+        answers: str = "y",
+        train: Any = None,
+    ) -> None:
+        self.directory = create(folder.parent, "labelled", folder)
+        self.directory.settings_file.write_text("params: {}\nseed: 1\nsite: {}\n")
+        self._frames()
+        self.rule, self.calls = rule, Counter[Place]()
+        self.workflow = workflow(labels, train=train)
+        self.workers = Workers(self.calls, fails, answers)
+        self.site = load_site("laptop").model_copy(update={"labelling": Labellers(workers=workers)})
+        self.site = self.site.serving(("simulation", "labelling"))
+        for left in (*dies_after, 10**9):
+            self.open(left)
+            with closing(self.recorder.journal), suppress(Killed):
+                self.label(steps)
+
+    def open(self, left: int = 10**9) -> None:
+        """A driver begins, or goes on."""
+        self.recorder = Mortal(Journal(self.directory.journal), State(self.records()))
+        if not self.recorder.state.walkers:
+            self._simulate(self.recorder)
+        self.recorder.left = left
+
+    def records(self) -> list[Record]:
+        return list(read(self.directory.journal)) if self.directory.journal.exists() else []
+
+    def _frames(self) -> None:
+        group = GroupWriter(self.directory.frames.path / "w0")
+        for row in range(FRAMES * SEGMENTS):
+            group.append("frame", {"x": float(row), "segment": np.int32(row // FRAMES)})
+        group.publish()
+
+    def _simulate(self, recorder: Recorder) -> None:
+        recorder.record_all([Run(workflow="x", seed=1, slots=1), Session(host="h", pid=1), Hired(walker=0, slot=0)])
+        if not self.workflow.training:
+            recorder.record(Training(model=1, frames=0))
+            recorder.record(Trained(model=1, accepted=True, reason="", frames=1))
+        for number in range(SEGMENTS):
+            first, end = FRAMES * number, FRAMES * (number + 1)
+            recorder.record(Start(start=number, seed=1, with_model=1))
+            recorder.record(Began(walker=0, segment=number, start=number, first_row=first))
+            recorder.record(Ended(walker=0, segment=number, start=number, first_row=first, end_row=end, how="finished"))
+            recorder.record(Published(walker=0, frames=end, segments=number + 1))
+
+    def scores(self) -> Scores:
+        """New each time, as after a scoring."""
+        blank = unscored(self.recorder.state)
+        doubt = (blank.row > 1).astype(float)
+        values = {"doubt": doubt} if self.recorder.state.models.newest else {}
+        return replace(blank, values=values, model=1)
+
+    def label(self, steps: int = 80) -> None:
+        run = Driven(
+            directory=self.directory, workflow=self.workflow, params=Params(), site=self.site, recorder=self.recorder,
+            seed=1,
+        )  # fmt: skip
+        assert self.workflow.labelling is not None
+        labeller = Labeller(run, self.workflow.labelling, self.rule, self.workers, lambda: 0.0)  # type: ignore[arg-type]
+        for _ in range(steps):
+            labeller.advance(self.scores, choose=True)
+
+    @property
+    def labels(self) -> Labels:
+        return self.recorder.state.mode(Labels)
+
+    @property
+    def stored(self) -> Labelled:
+        return tables.labelled(History(self.directory))
+
+
+def workflow(labels: int, *, train: Any = None, version: str = "") -> Workflow:
+    made = Workflow("x", Params, stop=budget(labels=labels))
+    made.simulate()(lambda p, start, out: None)
+    made.label(version=version, error=lambda model, frame, answer: 0.5)(lambda p, frame: {})
+    if train:
+        made.train(when=train)(lambda p, frames, last: None)
+    return made
+
+
+RULE = Doubtful("doubt", above=0.5, most=4)
+
+
+@pytest.mark.parametrize("dies_after", [(), (1,), (2, 3), (5, 4, 7), (11, 1, 1, 1), (30, 20)])
+def test_each_frame_in_doubt_is_asked_once_and_its_answer_kept_whoever_dies(
+    tmp_path: Path, dies_after: tuple[int, ...]
+) -> None:
+    """The driver dies after any record; what a worker had answered by then is not asked again."""
+    story = Story(tmp_path / "run", RULE, dies_after=dies_after)
+    asked = [each.frame.row for each in story.labels.asked.values()]
+    assert sorted(asked) == list(range(2, FRAMES * SEGMENTS))
+    assert not story.labels.waiting
+    assert max(story.calls.values()) == 1, "an answer that lies on disk is taken"
+    np.testing.assert_array_equal(story.stored["y"], story.stored["x"])
+    assert sorted(story.stored["x"]) == sorted(asked)
+    assert list((story.directory.path / "answers").iterdir()) == []
+
+
+def test_calls_are_as_many_at_a_time_as_there_are_workers_and_few_wait(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, workers=2)
+    waits, most = 0, 0
+    for record in story.records():
+        waits += isinstance(record, Asked) - (record.kind == "answered")
+        most = max(most, waits)
+    assert most == RULE.most
+    assert story.workers.most <= 2
+
+
+@pytest.mark.parametrize("labels", [1, 7, 20])
+def test_a_budget_of_labels_is_spent_to_the_last_and_not_passed(tmp_path: Path, labels: int) -> None:
+    """One that failed costs none of it."""
+    story = Story(tmp_path / "run", RULE, labels=labels, fails=lambda frame, call: frame[1] == 5)
+    assert len(story.labels.good) == labels
+    assert story.recorder.state.progress(0.0).labels == labels
+
+
+def test_a_call_that_fails_is_made_again_and_then_given_up_and_told_once(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, fails=lambda frame, call: frame[1] == 5 or (frame[1] == 6 and call < 3))
+    assert story.calls[0, 5] == 3
+    assert story.calls[0, 6] == 3
+    (failed,) = (each for each in story.labels.answers.values() if each.cause)
+    assert story.labels.asked[failed.label].frame.row == 5
+    assert len([each for each in story.records() if isinstance(each, Note)]) == 1
+    assert 6.0 in story.stored["x"]
+    assert 5.0 not in story.stored["x"]
+    frame = tables.labels(History(story.directory)).set_index("row")
+    assert frame.loc[5, "cause"]
+    assert frame.loc[7, "y"] == 7.0
+
+
+def test_audits_are_drawn_of_all_that_the_model_visited_and_judge_it(tmp_path: Path) -> None:
+    """Also of what has a label, which is then their answer; a training sees none of the newest model's."""
+    story = Story(tmp_path / "run", Doubtful("doubt", above=0.5, most=4, audits=0.25), steps=200)
+    drawn = [each for each in story.labels.asked.values() if each.drawn]
+    assert len(drawn) >= 0.25 * len(story.labels.asked) - 1
+    assert {each.frame.row for each in drawn} & {0, 1}, "what is in no doubt is audited, too"
+    train, audits = story.labels.shared("")
+    assert {each.row for each in audits} == {each.frame.row for each in drawn}
+    assert {each.row for each in train}.isdisjoint({each.row for each in audits})
+    assert max(story.calls.values()) == 1
+    assert story.labels.bound == 0.5
+
+
+def test_another_version_of_the_function_asks_again_and_uses_its_own_answers_alone(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE)
+    before = len(story.labels.asked)
+    story.workflow = workflow(1000, version="2")
+    story.open()
+    with closing(story.recorder.journal):
+        story.label()
+    assert len(story.labels.asked) == 2 * before
+    assert len(story.labels.usable("2")) == len(story.labels.usable("")) == before
+
+
+def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_needs(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6))
+    assert len(story.labels.good) == 6
+    story.open()
+    with closing(story.recorder.journal):
+        story.label()
+        assert len(story.labels.good) == 6
+        story.recorder.record(Training(model=1, frames=48, labels=6))
+        story.recorder.record(Trained(model=1, accepted=False, reason="no good"))
+        story.label()
+        assert len(story.labels.good) == 16, "one that is not accepted is trained again, on as many more"
+
+
+def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, labels=3, steps=0)
+    story.open()
+    with closing(story.recorder.journal):
+        first = FRAMES * SEGMENTS
+        story.recorder.record(Start(start=SEGMENTS, seed=1))
+        story.recorder.record(Began(walker=0, segment=SEGMENTS, start=SEGMENTS, first_row=first))
+        story.recorder.record(Ended(
+            walker=0, segment=SEGMENTS, start=SEGMENTS, first_row=first, end_row=first + 2, how="finished",
+            asks=(0, first),
+        ))  # fmt: skip
+        story.label()
+        rows = [each.frame.row for each in story.labels.asked.values()]
+        assert rows[0] == 0, "a frame that nobody can read yet waits"
+        assert first not in rows
+
+
+def test_labelled_frames_are_read_with_their_answers_which_hide_variables_of_the_same_name(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, labels=5, answers="x")
+    labelled = story.stored
+    assert set(labelled) == {"x", "segment"}
+    np.testing.assert_array_equal(labelled["x"], -labelled.frames["x"])
+    with pytest.raises(UnknownName):
+        labelled["y"]
