@@ -14,14 +14,17 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import psutil
 
+from steersman import open_run
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
 from steersman.journal.modes.biases import Biases
+from steersman.journal.modes.labels import Labels
 from steersman.journal.records import Blame, Published, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -195,6 +198,7 @@ class Campaign:
         """What must be true whatever was killed."""
         self._check_frames(state)
         self._check_starts(state)
+        self._check_labels(state)
         assert verify(self.directory) == []
         again = replay(self.directory, loading.load(self.directory.workflow).steering)
         assert again["different"] == [], "the journal tells what was known when a start was chosen"
@@ -236,6 +240,17 @@ class Campaign:
             assert counted[number] <= 1, f"start {number} counts {counted[number]} times"
             assert counted[number] or number in state.starts or number in blamed | again, f"start {number} got lost"
             assert number in explained or record.again is not None, f"start {number} is not explained"
+
+    def _check_labels(self, state: State) -> None:
+        """Each frame is asked for once, but by audits; each answer is that of its frame."""
+        labels = state.mode(Labels)
+        assert list(labels.asked) == list(range(len(labels.asked)))
+        chosen = [each.frame[:2] for each in labels.asked.values() if not each.drawn]
+        assert len(set(chosen)) == len(chosen)
+        labelled = open_run(self.run).labelled
+        np.testing.assert_array_equal(*(
+            (labelled["twice"], 2 * labelled["position"]) if labelled.rows else (0, 0)
+        ))  # fmt: skip
 
     def _frames_when_told(self) -> int:
         """Frames that there were when the budget was set: the campaign had gone on meanwhile."""

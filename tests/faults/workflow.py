@@ -4,7 +4,7 @@ import time
 
 from steersman import Params, Workflow, budget, every, models
 from steersman.apps import double_well
-from steersman.steering import Novelty
+from steersman.steering import Doubtful, Novelty
 
 
 class P(Params):
@@ -23,6 +23,12 @@ def segment(p, start, out):
             break
 
 
+@wf.label()
+def doubled(p, frame):
+    time.sleep(0.05)
+    return {"twice": 2 * frame["position"]}
+
+
 @wf.train(when=every(frames=1500, first=300))
 def fit(p, frames, last):
     time.sleep(1.0)
@@ -35,7 +41,7 @@ def place(p, model, frames):
     return {"z": z, "error": error}
 
 
-wf.steer(Novelty("z"), explore=0.1)
+wf.steer(Novelty("z"), explore=0.1, label=Doubtful("error", above=-1.0, most=4, audits=0.2))
 
 
 @wf.metric
