@@ -22,7 +22,7 @@ from steersman.executors.globus import Endpoint
 from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import Node, QueueLimits, Site
 from steersman.executors.threads import Threads
-from steersman.executors.workers import Mpi, Scorers, Trainers, Walkers, Workers
+from steersman.executors.workers import Labellers, Mpi, Scorers, Trainers, Walkers, Workers
 from steersman.journal.run_directory import LEARNED, RunDirectory
 from steersman.system.registry import subclasses
 
@@ -34,7 +34,7 @@ EXAMPLE = {"version": 3, "call": "KEY", "stage": "steer"}  # of what a part of a
 STEERING, NETWORKS = "steersman.steering", "steersman.models.networks"
 PARTS: dict[Any, list[tuple[str, type]]] = {
     models: [(NETWORKS, models.Model)],
-    steering: [(STEERING, steering.Policy), (STEERING, steering.SegmentRule)],
+    steering: [(STEERING, steering.Policy), (STEERING, steering.SegmentRule), (STEERING, steering.LabelRule)],
 }
 Row = Sequence[str]
 
@@ -111,8 +111,15 @@ def policies() -> str:
 
 
 def segment_rules() -> str:
-    kinds = _parts(STEERING, steering.SegmentRule)
-    return _table(("rule", "a segment is ended when"), [(_signed(each), _sections(each)[""]) for each in kinds])
+    return _rules(steering.SegmentRule, "a segment is ended when")
+
+
+def label_rules() -> str:
+    return _rules(steering.LabelRule, "labels are asked for")
+
+
+def _rules(base: type, title: str) -> str:
+    return _table(("rule", title), [(_signed(each), _sections(each)[""]) for each in _parts(STEERING, base)])
 
 
 def stop_rules() -> str:
@@ -137,11 +144,12 @@ def site_keys() -> str:
     """Every key of a site file, with its default."""
     parts: list[tuple[str, Iterable[Row]]] = [
         ("of the site", _fields(Site)),
-        ("of `simulation`, `training` and `scoring`", _fields(Workers)),
+        ("of `simulation`, `training`, `scoring` and `labelling`", _fields(Workers)),
         ("of `simulation`", _fields(Walkers, Workers)),
         ("of `training`", _fields(Trainers, Workers)),
         ("of `scoring`", _fields(Scorers, Workers)),
-        ("of `training` or `scoring` on an endpoint", _fields(Endpoint, Blockless)),
+        ("of `labelling`", _fields(Labellers, Workers)),
+        ("of `training`, `scoring` or `labelling` on an endpoint", _fields(Endpoint, Blockless)),
         ("of `scoring` in threads", _fields(Threads, Blockless)),
         ("of `mpi`", _fields(Mpi)),
         ("of `node`", _fields(Node)),
@@ -180,6 +188,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "run directory": run_directory,
     "policies": policies,
     "segment rules": segment_rules,
+    "label rules": label_rules,
     "stop rules": stop_rules,
     "models": networks,
     "site keys": site_keys,

@@ -265,6 +265,8 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         story.label()
         assert len(story.labels.good) == 6
         story.recorder.record(Training(model=1, frames=48, labels=6))
+        story.label()
+        assert len(story.labels.good) == 6, "the model that is being trained decides on the next"
         story.recorder.record(Trained(model=1, accepted=False, reason="no good"))
         story.label()
         assert len(story.labels.good) == 16, "one that is not accepted is trained again, on as many more"

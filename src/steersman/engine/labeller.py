@@ -94,7 +94,8 @@ class Labeller:
         params = loading.changed(workflow, self._run.params, self._run.state.wishes.settings)
         most, rule = limit("labels", workflow.stop_rule(params)), workflow.train_rule(params)
         if rule and rule.counts == "labels" and not models.newest:
-            most = min(most, rule.first if models.last_labels is None else rule.next(models.last_labels))
+            last = models.last_labels
+            most = min(most, rule.first if last is None else last if models.under_way else rule.next(last))
         failed = len(self._labels.answers) - len(self._labels.good)
         waiting = (self._rule.most if self._rule else LabelRule.most) - len(self._labels.waiting)
         return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
