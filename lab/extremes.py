@@ -33,39 +33,45 @@ from steersman.stages.start import Start
 from steersman.steering.splitting import interval, split, worths
 from steersman.steering.weighted_ensemble import resample
 
-FLOW = {"case": "stirred_mountains", "truncation": 15, "step_s": 8640.0, "report_hours": 24.0, "diffusion_hours": 24.0}
+FLOW: dict[str, object] = {
+    "case": "stirred_mountains",
+    "truncation": 15,
+    "step_s": 8640.0,
+    "report_hours": 24.0,
+    "diffusion_hours": 24.0,
+}
 SPIN_UP, EVERY = 150, 250  # days; days between two states that are kept
 RUNS, TOGETHER = 2, 32  # of the reference, and members of each
 DAYS, COUNTED, MEMBERS = 10, 3, 64  # of a window; its last days, whose mean is the outcome
 PLAIN, STEERED = 5, 10  # windows without a forecast, and with one
 DEFENSIVE = 0.1
 BINS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995)  # quantiles of the day's value between them
-NORTH = 12  # rows of the northern hemisphere
-LATITUDES = latitudes(2 * NORTH)[:NORTH]
-ROWS = (LATITUDES > 30) & (LATITUDES < 60)
-AREA = np.cos(np.radians(LATITUDES[ROWS]))[:, None]
+STEPS_S = {15: 8640.0, 21: 5760.0}  # truncation -> of a step
 ALONE = 10**9  # a batch larger than all rows: the network learns nothing, and the regression is alone
 
 
 def boxes(v: np.ndarray) -> np.ndarray:
     """(..., 8) mean of v^2 over the boxes of the northern hemisphere, from longitude 0 on; the mountains are at 0, 90,
     180 and 270 degrees, so every second one is behind one."""
-    mean = (v[..., :NORTH, :][..., ROWS, :] ** 2 * AREA).sum(-2) / AREA.sum()
-    return np.asarray(mean.reshape(*mean.shape[:-1], 8, 6).mean(-1))
+    north = latitudes(v.shape[-2])[: v.shape[-2] // 2]
+    rows = np.flatnonzero((north > 30) & (north < 60))
+    area = np.cos(np.radians(north[rows]))[:, None]
+    mean = (v[..., rows, :] ** 2 * area).sum(-2) / area.sum()
+    return np.asarray(mean.reshape(*mean.shape[:-1], 8, -1).mean(-1))
 
 
-def reference(days: int, keep: Path) -> None:
+def reference(days: int, keep: Path, flow: dict[str, object] = FLOW) -> None:
     """Write the values of the eight boxes of each day, and states, of long runs."""
     keep.mkdir(parents=True, exist_ok=True)
-    parts = [long_run(days, number) for number in range(RUNS)]
+    parts = [long_run(days, number, flow) for number in range(RUNS)]
     values, states = (np.concatenate(each, axis) for each, axis in zip(zip(*parts, strict=True), (1, 0), strict=True))
     np.savez(keep / "reference.npz", values=values, states=states)
 
 
-def long_run(days: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+def long_run(days: int, number: int, flow: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
     """(days, members, 8) values of the boxes, and states (n, ...)."""
     seeds = [[20261128, number, member] for member in range(TOGETHER)]
-    run = sw.run_members([Start()] * TOGETHER, seeds=seeds, days=SPIN_UP + days, **FLOW)  # type: ignore[arg-type]
+    run = sw.run_members([Start()] * TOGETHER, seeds=seeds, days=SPIN_UP + days, **flow)  # type: ignore[arg-type]
     values, states = [], []
     for day, frames in enumerate(run, 1 - SPIN_UP):
         if day > 0:
@@ -111,7 +117,7 @@ class Split:
 Choose = Callable[[Split, int], list[tuple[int, float]]]
 
 
-def simulate(starts: np.ndarray, seed: int, choose: Choose) -> Split:
+def simulate(starts: np.ndarray, seed: int, choose: Choose, flow: dict[str, object] = FLOW) -> Split:
     """Simulate a window; after each day but the last, `choose` says which members go on, with which weights."""
     window, states, rng = Split(), starts, np.random.default_rng(seed)
     weights, parents = np.full(len(starts), 1 / len(starts)), np.arange(len(starts))
@@ -119,9 +125,10 @@ def simulate(starts: np.ndarray, seed: int, choose: Choose) -> Split:
     for day in range(DAYS):
         seeds = rng.integers(2**63, size=len(states))
         begun = [Start(frame={"state": state}) for state in states]
-        (frames,) = sw.run_members(begun, seeds=seeds, days=1, **FLOW)  # type: ignore[arg-type]
-        fields = np.stack([np.stack([f.height, f.u, f.v])[:, :NORTH] for f in frames])  # type: ignore[union-attr]
+        (frames,) = sw.run_members(begun, seeds=seeds, days=1, **flow)  # type: ignore[arg-type]
+        fields = np.stack([np.stack([f.height, f.u, f.v]) for f in frames])  # type: ignore[union-attr]
         value = np.sqrt(boxes(fields[:, 2])[:, 0])
+        fields = fields[:, :, : fields.shape[2] // 2]  # of the northern hemisphere
         days = np.column_stack([value, days[parents, :-1]])
         window.own.append(days[:, :2])
         everywhere = np.broadcast_to(days[:, :2, None, None], (len(value), 2, *fields.shape[2:]))
@@ -186,7 +193,7 @@ def learned(windows: Sequence[Split], score: str) -> tuple[Outlook, np.ndarray]:
     return model, np.array([*usual[-2::-1], 0.0])
 
 
-def replica(keep: Path, score: str, above: float, seed: int) -> dict[str, object]:
+def replica(keep: Path, score: str, above: float, seed: int, flow: dict[str, object] = FLOW) -> dict[str, object]:
     """One estimate, and what it cost."""
     archive = np.load(keep / "reference.npz")["states"]
     rng, began, trained_s = np.random.default_rng([seed, 1]), time.process_time(), 0.0
@@ -204,7 +211,7 @@ def replica(keep: Path, score: str, above: float, seed: int) -> dict[str, object
         elif number >= PLAIN and model is not None:
             choose = by_forecast(model, "own" if score == "own" else "fields", later, above, rng)
         places = ((np.arange(MEMBERS) + rng.random()) / MEMBERS * len(archive)).astype(int)
-        windows.append(simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose))
+        windows.append(simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose, flow))
         days += sum(map(len, windows[-1].outcome))
         if number >= PLAIN:
             beyond = windows[-1].weights[-1] * (windows[-1].outcome[-1] > above)
@@ -228,18 +235,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     long.add_argument("--days", type=int, default=15_750, help="of each member of the reference")
     for each in (long, some):
         each.add_argument("--keep", type=Path, required=True)
+        each.add_argument("--truncation", type=int, choices=STEPS_S, default=15)
     some.add_argument("--score", choices=("plain", "bins", "own", "linear", "network"), required=True)
     some.add_argument("--p", type=float, default=1e-3)
     some.add_argument("--seeds", type=int, nargs=2, default=(0, 20))
     table.add_argument("lines", type=Path, nargs="+")
     given = parser.parse_args(argv)
     torch.set_num_threads(1)
+    if given.verb != "table":
+        flow = FLOW | {"truncation": given.truncation, "step_s": STEPS_S[given.truncation]}
     if given.verb == "reference":
-        reference(given.days, given.keep)
+        reference(given.days, given.keep, flow)
     elif given.verb == "replicas":
         above = float(np.quantile(outcomes(np.load(given.keep / "reference.npz")["values"]), 1 - given.p))
         for seed in range(*given.seeds):
-            print(json.dumps({"p": given.p} | replica(given.keep, given.score, above, seed)), flush=True)
+            made = replica(given.keep, given.score, above, seed, flow)
+            print(json.dumps({"p": given.p, "truncation": given.truncation} | made), flush=True)
     else:
         lines = [json.loads(line) for file in given.lines for line in file.read_text().splitlines()]
         json.dump(summary(lines), sys.stdout, indent=1)

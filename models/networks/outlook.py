@@ -38,6 +38,7 @@ DRAWN, EPOCHS = 600_000, (4, 20)  # rows in all epochs of the network, within th
 DROPPED, UNSEEN = 0.1, 0.3  # of the network's hidden units, and of the numbers of a field that it gets, in training
 READ = 4  # channels that the network keeps of each longitude
 TOGETHER = 1024  # rows at once
+KNOTS = 256  # of the curve from outcomes to their normal scores
 CALIBRATION = 7  # numbers for each time left, see `calibrated`
 UNKNOWN = np.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])  # of no rows
 
@@ -62,6 +63,7 @@ class Outlook(Model):
     share: Tensor
     calibration: Tensor
     smallest: Tensor
+    curve: Tensor
 
     def __init__(self, shape: Sequence[int], times: int = 1, width: int = 32) -> None:
         if len(shape) not in (1, 3):
@@ -71,7 +73,7 @@ class Outlook(Model):
         small = tuple(shape) if len(shape) == 1 else (shape[0], min(shape[1], ROWS), min(shape[2], COLUMNS))
         seen = features(torch.zeros(1, *small)).shape[1]
         zeros: dict[str, tuple[int, ...]] = {"mean": small, "times": (times,), "plane": (times, seen)}
-        zeros |= {"share": (times,), "calibration": (times, CALIBRATION), "smallest": ()}
+        zeros |= {"share": (times,), "calibration": (times, CALIBRATION), "smallest": (), "curve": (2, KNOTS)}
         for name, size in zeros.items():
             self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
         self.register_buffer("scale", torch.ones(small[0], *(1 for _ in small[1:]), dtype=torch.float64))
@@ -100,6 +102,7 @@ class Outlook(Model):
         weights: np.ndarray | None = None,
         groups: np.ndarray | None = None,
         width: int = 32,
+        ranks: bool = False,
         init: Model | None = None,
         epochs: int | None = None,
         batch: int = 64,
@@ -117,6 +120,8 @@ class Outlook(Model):
             groups: (n,) the first member that each row descends from: a quarter of them is held out at a time, each
                 with all its rows. None: no row depends on another.
             width: of the network.
+            ranks: forecast the normal score of the outcome, which a normal distribution would have in its place, by
+                weights: see `ranked`. So a gap between two wells, or a long tail, is no wider than it is rare.
             init: a fitted one whose network is gone on from, in a third of the epochs, and which is left as it is;
                 where its shapes or the scale of its inputs are others, the fit begins anew.
             epochs: of the network; None: 20, and of more than 30,000 rows fewer, at least 4.
@@ -134,6 +139,8 @@ class Outlook(Model):
             model._take("nothing", np.zeros(model.plane.shape), UNKNOWN)
             return model
         small = model._begin(_finite("inputs", inputs), init)
+        model.curve.copy_(torch.from_numpy(rows.curve())) if ranks else model.curve.zero_()
+        rows = replace(rows, outcome=model.ranked(rows.outcome))
         model.times.copy_(torch.from_numpy(rows.times))
         model.share.zero_()
         model.smallest.fill_(SMALLEST * rows.deviation or np.finfo(float).tiny)
@@ -211,28 +218,56 @@ class Outlook(Model):
         parts = zip(*(torch.split(each, TOGETHER) for each in (small, torch.from_numpy(hats).float())), strict=True)
         return torch.cat([self(*(each.to(self.device) for each in part)).cpu() for part in parts]).double().numpy()
 
+    def ranked(self, outcome: np.ndarray | float) -> np.ndarray:
+        """Outcomes as `forecast` speaks of them: their normal scores by a model that was fitted to ranks.
+
+        Beyond those that were fitted it goes on with the mean slope.
+        """
+        x, z = self.curve.cpu().numpy()
+        if not z.any():
+            return np.asarray(outcome, float)
+        beyond = outcome - np.clip(outcome, x[0], x[-1])
+        return np.asarray(np.interp(outcome, x, z) + beyond * (z[-1] - z[0]) / (x[-1] - x[0]))
+
     def forecast(self, inputs: np.ndarray, lead: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and spread of what will come of rows, (n,) float64 each, as of a normal distribution.
+        """Mean and spread of what will come of rows, `ranked`, (n,) float64 each, as of a normal distribution.
 
         Args:
             inputs: (n, ...) as those that were fitted.
             lead: (n,) or one for all: the time left. Beyond those that were fitted the nearest one counts.
         Raises: BadValue: rows of another shape, or values that are not finite.
         """
-        shape = tuple(self.config["shape"])
-        if np.shape(inputs)[1:] != shape:
-            raise BadValue("shape", np.shape(inputs), f"the model was built for rows of {shape}")
-        times = _finite("lead", np.broadcast_to(lead, len(inputs)))
+        hats = self._hats(inputs, lead)
         if not len(inputs):  # no Fourier transform takes none
             return np.empty(0), np.empty(0)
         small = self._relative(_finite("inputs", inputs))
-        hats = hats_of(times, self.times.cpu().numpy())
         plane, share, calibration = (each.cpu().numpy() for each in (self.plane, self.share, self.calibration))
         said = ((features(small).double().numpy() @ plane.T) * hats).sum(1)
         if share.any():
             said = said + hats @ share * self._added(small, hats)
         mean, spread = calibrated(said, hats @ calibration)
         return mean, np.maximum(spread, float(self.smallest))
+
+    def gradient(self, inputs: np.ndarray, lead: np.ndarray | float) -> np.ndarray:
+        """(n, ...) by how much the mean of `forecast` rises with each number of the rows: what it looks at.
+
+        Args, Raises: as of `forecast`.
+        """
+        hats = torch.from_numpy(self._hats(inputs, lead))
+        x = torch.from_numpy(_finite("inputs", inputs).astype(float)).requires_grad_()
+        mean, scale, plane, share, calibration = (
+            each.cpu() for each in (self.mean, self.scale, self.plane, self.share, self.calibration)
+        )
+        small = (_pooled(x, tuple(mean.shape)) - mean) / scale
+        said = ((features(small) @ plane.T) * hats).sum(1) + hats @ share * self(small.float(), hats.float())
+        return torch.autograd.grad((said * (hats @ calibration)[:, 1]).sum(), x)[0].numpy()
+
+    def _hats(self, inputs: np.ndarray, lead: np.ndarray | float) -> np.ndarray:
+        """(n, L), see `hats_of`. Raises: BadValue: see `forecast`."""
+        shape = tuple(self.config["shape"])
+        if np.shape(inputs)[1:] != shape:
+            raise BadValue("shape", np.shape(inputs), f"the model was built for rows of {shape}")
+        return hats_of(_finite("lead", np.broadcast_to(lead, len(inputs))), self.times.cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -285,6 +320,13 @@ class Rows:
         centre = self.outcome - self.outcome[0]  # of equal numbers exactly 0
         mean = np.average(centre, weights=self.weights)
         return math.sqrt(np.average((centre - mean) ** 2, weights=self.weights))
+
+    def curve(self) -> np.ndarray:
+        """(2, KNOTS) outcomes that ascend, and their normal scores."""
+        x, number = np.unique(self.outcome[self.weights > 0], return_inverse=True)
+        weight = np.bincount(number, self.weights[self.weights > 0])
+        z = torch.special.ndtri(torch.from_numpy((np.cumsum(weight) - weight / 2) / weight.sum())).numpy()
+        return np.stack([x, z])[:, np.searchsorted(z, np.linspace(z[0], z[-1], KNOTS))]
 
     def mean(self, values: np.ndarray) -> float:
         return round(float(np.average(values, weights=self.weights)), 4)
@@ -487,10 +529,11 @@ def _rings(variables: int, rows: int, columns: int, width: int) -> nn.Sequential
 def _smaller(inputs: np.ndarray, shape: Sequence[int]) -> Iterator[np.ndarray]:
     """Float64 (some rows, *shape): fields averaged to a smaller grid."""
     for first in range(0, len(inputs), TOGETHER):
-        part = np.asarray(inputs[first : first + TOGETHER], float)
-        if part.shape[1:] != tuple(shape):
-            part = functional.adaptive_avg_pool2d(torch.from_numpy(part), (shape[1], shape[2])).numpy()
-        yield part
+        yield _pooled(torch.from_numpy(np.asarray(inputs[first : first + TOGETHER], float)), shape).numpy()
+
+
+def _pooled(part: Tensor, shape: Sequence[int]) -> Tensor:
+    return part if part.shape[1:] == tuple(shape) else functional.adaptive_avg_pool2d(part, (shape[1], shape[2]))
 
 
 def _finite(name: str, values: Any) -> np.ndarray:

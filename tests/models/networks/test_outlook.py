@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from steersman.models import Model, Outlook
 from steersman.models.networks.outlook import FOLDS, folds_of
@@ -138,6 +138,22 @@ def test_weights_count_as_copies() -> None:
     assert np.corrcoef(one, other)[0, 1] > 0.999
 
 
+def test_of_ranks_a_gap_is_no_wider_than_it_is_rare() -> None:
+    """Outcomes of two wells, and others that ascend with them, are forecast alike; a place is what lies below it."""
+    rows, outcome, lead, whose = members(400, linear)
+    weights = np.random.default_rng(0).integers(0, 3, 400)[whose]
+    settings = {"lead": lead, "groups": whose, "weights": weights, "epochs": 1, "ranks": True}
+    wells = np.where(outcome > 4, 1000 + outcome, np.exp(outcome))
+    one, other = (Outlook.fit(rows, each, **settings) for each in (outcome, wells))  # type: ignore[arg-type]
+    assert np.abs(np.subtract(one.forecast(rows, lead), other.forecast(rows, lead))).max() < 1e-3
+    copies = np.repeat(outcome, weights)
+    shares = np.array([0.02, 0.5, 0.9, 0.99])
+    assert one.ranked(np.quantile(copies, shares)) == pytest.approx(ndtri(shares), abs=0.05)
+    assert other.ranked(np.array([500.0])) == pytest.approx(ndtri(np.mean(copies < 4)), abs=0.05)
+    assert (np.diff(one.ranked(copies.max() + np.arange(3))) > 0.1).all()
+    assert np.array_equal(fitted(20, linear, epochs=1).ranked(copies), copies)
+
+
 @pytest.mark.parametrize("count", [1, 3, 4])
 def test_of_few_rows_it_is_the_mean_of_what_came_of_them(count: int) -> None:
     rows, outcome, lead, whose = members(count, linear)
@@ -178,6 +194,9 @@ def test_waves_that_travel_around_the_sphere_are_forecast_days_before() -> None:
     strength = np.abs(np.tile(paths[-1][:, 1, 4, 3:6].mean(1), days))
     model = Outlook.fit(fields, strength, lead=lead, groups=whose)
     assert model.card["taken"] == "network"
+    some, by = fields[:5].astype(float), rng.normal(size=fields[:5].shape)
+    slope = (model.forecast(some + 1e-2 * by, 1.5)[0] - model.forecast(some - 1e-2 * by, 1.5)[0]) / 2e-2
+    assert (model.gradient(some, 1.5) * by).sum((1, 2, 3)) == pytest.approx(slope, rel=0.02, abs=1e-3)
     for left, least in (("1", 0.6), ("2", 0.4)):  # 0.43 and 0.15 for a network that does not know the time left
         assert model.card["R2"][left]["network"] > least > 0.1 > model.card["R2"][left]["ridge"]
 
