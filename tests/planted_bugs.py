@@ -52,6 +52,7 @@ BUGS = [
     Bug("steering/splitting.py", "rng.random() * of_part", "0.5 * of_part", SPLITTING),
     Bug("steering/splitting.py", "np.interp(np.arange(members + 1) / members * line[-1], line, held)",
         "np.arange(members + 1) / members * held[-1]", SPLITTING),
+    Bug("steering/scores.py", "self.round - first[self.root] + 1", "self.round", "tests/engine/test_splitting.py"),
     Bug("steering/splitting.py", "ndtr(h) - 2 * owens_t", "ndtr(h) - owens_t", SPLITTING),
     Bug("steering/splitting.py", "self._goes_on(int(ends[i]), w, weight[i]", "self._goes_on(int(ends[i]), weight[i], w",
         SPLITTING),

@@ -72,7 +72,7 @@ def return_times(rare: Splitting, scores: Scores, window_days: float, outcome: s
         whole = rare.estimate(scores)
     except NoAnswerYet:
         return None
-    ends = scores.column(rare.outcome)[scores.ends & (scores.weight > 0) & (scores.round % rare.window == 0)]
+    ends = scores.column(rare.outcome)[scores.ends & (scores.age == rare.window)]
     levels = np.unique(np.append(np.quantile(ends, np.linspace(0.5, 1, 60)[:-1]), rare.above))
     found = [rare.estimate(scores, above=float(level)) for level in levels]
     p, low, high = np.array([(each.probability, each.low, each.high) for each in found]).T

@@ -84,8 +84,10 @@ def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -
             state.apply(Lost(t=8.0, walker=0, cause="its driver died", keep=True))
             state.apply(Session(t=9.0, host="here", pid=2))
         assert told()
+        assert "prepare() comes first" in line(seen(state, 5.0, budget(frames=10)))
         state.apply(Hired(t=10.0 * session + 3, walker=session, slot=0))
         assert told()
+        assert "prepare()" not in line(seen(state, 5.0, budget(frames=10)))
         state.apply(Joined(t=10.0 * session + 4, walker=session, node="n", pid=1, pool="p"))
         assert not told()
 

@@ -50,6 +50,14 @@ class Scores:
     def __len__(self) -> int:
         return len(self.row)
 
+    @property
+    def age(self) -> np.ndarray:
+        """(n,) int: segments since its first member began, in a window of `Splitting` those that are over; 0 of other
+        frames."""
+        first = np.full(self.root.max(initial=-1) + 2, len(self))
+        np.minimum.at(first, self.root, self.round)
+        return np.where(self.root < 0, 0, self.round - first[self.root] + 1)
+
     def frame(self, index: int) -> list[int] | None:
         """[walker, row, segment] of the frame at a position; None of a new member, which has none."""
         return None if index < 0 else [int(self.walker[index]), int(self.row[index]), int(self.segment[index])]

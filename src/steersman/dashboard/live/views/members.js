@@ -39,7 +39,7 @@ export default class {
     const { round, weight, chance, rounds, members, first, said, levels } = this.found;
     this.words.textContent = said ? `Probability of the event: ${said}.` : "";
     const parts = [
-      panel("Weights, by the forecast of each", this.weights.node),
+      panel(chance ? "Weights, by the forecast of each" : "Weights", this.weights.node),
       panel("First members that are left", this.first.node),
     ];
     if (levels?.length > 1) parts.push(panel("How rare it is", this.times.node));

@@ -54,8 +54,7 @@ def _rare(scores: Scores, rare: Splitting) -> dict[str, Any]:
         whole = rare.estimate(scores)
     except NoAnswerYet as none:
         return {"said": str(none)}
-    over = scores.ends & (scores.round > 0) & (scores.round % rare.window == 0)
-    values = scores.column(rare.outcome)[over]
+    values = scores.column(rare.outcome)[scores.ends & (scores.age == rare.window)]
     levels = np.unique(np.append(np.linspace(np.median(values), values.max(), LEVELS)[:-1], rare.above))
     curve = [rare.estimate(scores, above=float(level)) for level in levels]
     seen = [(level, each) for level, each in zip(levels.tolist(), curve, strict=True) if each.probability]
