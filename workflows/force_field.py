@@ -36,6 +36,7 @@ def crystal(p):
 def simulate(p, start, out):
     if start.model is None:
         atoms.rattle(start, out)  # random displacements, until there is a network
+        time.sleep(2)
         return
     potential, hot = start.model.calculator(), p.temperature_K
     atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=5 * p.doubt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,6 @@ import ase
 import numpy as np
 from ase import units
 from ase.md.langevinbaoab import LangevinBAOAB
-from ase.md.velocitydistribution import MaxwellBoltzmannDistribution
 
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
@@ -68,7 +68,9 @@ def run(
     tau, held = 1e3 * relaxation_ps * units.fs, dict[str, Any]()
     if pressure_bar is not None:
         held = {"externalstress": -pressure_bar * BAR, "hydrostatic": True, "P_tau": 20 * tau}
-    dynamics = LangevinBAOAB(atoms, timestep_fs * units.fs, temperature_K=temperature_K, T_tau=tau, rng=rng, **held)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ASE says which mass of the barostat it takes
+        dynamics = LangevinBAOAB(atoms, timestep_fs * units.fs, temperature_K=temperature_K, T_tau=tau, rng=rng, **held)
     if "p_eps" in start.state:
         dynamics.p_eps = np.array(start.state["p_eps"])
     every = max(1, round(1e3 * frame_ps / timestep_fs))
@@ -125,7 +127,8 @@ def _begin(start: Start, temperature_K: float, rng: np.random.Generator) -> Any:
     if len(start.frame):
         atoms.set_cell(start.frame["cell"])
         atoms.set_positions(start.frame["positions"])
-    MaxwellBoltzmannDistribution(atoms, temperature_K=temperature_K, rng=rng)
+    momenta = rng.normal(size=(len(atoms), 3)) * np.sqrt(atoms.get_masses() * units.kB * temperature_K)[:, None]
+    atoms.set_momenta(momenta - momenta.mean(axis=0))
     return atoms
 
 

@@ -1,0 +1,153 @@
+"""Dynamics of atoms by a calculator of ASE, and a potential that learns: conservation, symmetry, exact continuation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ase.io
+import numpy as np
+import pytest
+from ase.build import bulk
+from ase.calculators.emt import EMT
+
+from steersman import Out, Start, models
+from steersman.apps import atoms
+from steersman.system.errors import BadValue, UnknownName
+
+
+@pytest.fixture(scope="module")
+def crystal() -> Any:
+    alloy = bulk("Cu", "fcc", 3.7, cubic=True) * (2, 2, 2)
+    alloy.symbols[:8] = "Au"
+    return alloy
+
+
+@pytest.fixture(scope="module")
+def labels(crystal: Any) -> dict[str, np.ndarray]:
+    """Of rattled crystals."""
+    out = Out(seed=1, frames=100)
+    atoms.rattle(Start(crystal), out, EMT(), frames=24, stdev=0.08)
+    return {name: np.asarray(out.stored[name]) for name in ("positions", "cell", "energy", "forces")}
+
+
+@pytest.fixture(scope="module")
+def potential(crystal: Any, labels: dict[str, np.ndarray]) -> models.Potential:
+    small = {"channels": 16, "layers": 2, "expansion_features": 12}
+    return models.Potential.fit(
+        *(each[:20] for each in labels.values()), numbers=crystal.numbers, settings=small, epochs=25, seed=3
+    )
+
+
+def moved(out: Out) -> float:
+    """Of the energy in all, against that of motion."""
+    energy = out.stored["energy"]
+    kinetic = out.stored["temperature"] * 1.5 * 32 * 8.617333e-5
+    return float(np.ptp(energy + kinetic) / kinetic.mean())
+
+
+def test_energy_is_conserved_where_the_thermostat_is_slow(crystal: Any) -> None:
+    out = Out(seed=2, frames=1000)
+    atoms.run(
+        Start(crystal), out, EMT(), temperature_K=300, segment_ps=0.4, frame_ps=0.02, timestep_fs=2, relaxation_ps=1e9
+    )
+    assert out.frames == 20
+    assert moved(out) < 0.02
+
+
+def test_a_thermostat_holds_the_temperature_and_a_barostat_lets_a_strained_crystal_relax(crystal: Any) -> None:
+    out, squeezed = Out(seed=3, frames=1000, seconds=60), crystal.copy()
+    squeezed.set_cell(0.97 * np.array(squeezed.cell), scale_atoms=True)
+    atoms.run(
+        Start(squeezed), out, EMT(), temperature_K=300, segment_ps=2, frame_ps=0.05, timestep_fs=4,
+        relaxation_ps=0.05, pressure_bar=1.0,
+    )  # fmt: skip
+    assert out.stored["temperature"][20:].mean() == pytest.approx(300, rel=0.15)
+    volume = np.linalg.det(out.stored["cell"])
+    assert volume[20:].mean() > 1.03 * volume[0]
+
+
+def test_a_segment_goes_on_exactly_where_another_ended(crystal: Any) -> None:
+    """Positions, momenta and cell: with next to no noise two halves are the whole."""
+    how = {"temperature_K": 300, "frame_ps": 0.02, "timestep_fs": 2, "relaxation_ps": 1e9}
+    whole, first, second = (Out(seed=4, frames=1000) for _ in range(3))
+    atoms.run(Start(crystal), whole, EMT(), segment_ps=0.08, **how)
+    atoms.run(Start(crystal), first, EMT(), segment_ps=0.04, **how)
+    atoms.run(Start(crystal, first.frame(), first.restart), second, EMT(), segment_ps=0.04, **how)
+    np.testing.assert_allclose(second.frame()["positions"], whole.frame()["positions"], atol=1e-5)
+
+
+def test_forces_are_the_slope_of_the_energy_and_nothing_depends_on_where_it_lies(
+    crystal: Any, labels: dict[str, np.ndarray], potential: models.Potential
+) -> None:
+    x, cell = labels["positions"][20].copy(), labels["cell"][20]
+    _, (forces,), _ = potential.said(x[None], cell[None])
+    step = 0.01
+    for atom, axis in ((0, 0), (13, 2)):
+        moved = np.stack([x, x])
+        moved[:, atom, axis] += [-step, step]
+        low, high = potential.said(moved, np.stack([cell, cell]))[0]
+        assert -(high - low) / (2 * step) == pytest.approx(forces[atom, axis], abs=0.02)
+    turn = np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
+    _, (turned,), _ = potential.said((x + 1.234)[None] @ turn, (cell @ turn)[None])
+    np.testing.assert_allclose(turned, forces @ turn, atol=2e-3)
+
+
+def test_it_learns_and_is_the_same_when_it_is_loaded_here_or_by_the_library(
+    crystal: Any, labels: dict[str, np.ndarray], potential: models.Potential, tmp_path: Path
+) -> None:
+    rest = [each[20:] for each in labels.values()]
+    energy, forces, spread = potential.said(*rest[:2])
+    assert np.abs(forces - rest[3]).mean() < 0.25 * np.abs(rest[3]).mean()
+    assert (spread > 0).all()
+    potential.save(tmp_path)
+    again = models.Model.load(tmp_path)
+    np.testing.assert_array_equal(again.said(*rest[:2])[1], forces)  # type: ignore[operator]
+    potential.write(tmp_path / "one.pt")
+    load_model: Any = __import__("graph_pes.models", fromlist=["load_model"]).load_model  # ours silences its warnings
+    one = crystal.copy()
+    one.set_cell(rest[1][0])
+    one.set_positions(rest[0][0])
+    one.calc = load_model(tmp_path / "one.pt").ase_calculator()
+    assert one.get_potential_energy() == pytest.approx(energy[0], abs=1.0)  # one member's, and the mean of both
+    one.calc = potential.calculator()
+    np.testing.assert_allclose(one.get_forces(), forces[0], atol=2e-3)
+
+
+def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
+    crystal: Any, potential: models.Potential
+) -> None:
+    out = Out(seed=5, frames=1000)
+    atoms.run(Start(crystal), out, potential.calculator(), temperature_K=900, doubt_above=1e-9)
+    assert out.frames == 1
+    assert out.asked == [out.first_row]
+    assert not out.restart
+    assert out.stored["spread"][0] > 1e-9
+
+
+def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
+    crystal: Any, labels: dict[str, np.ndarray], potential: models.Potential, tmp_path: Path
+) -> None:
+    frame = {name: each[0] for name, each in labels.items()} | {"numbers": crystal.numbers}
+    said = atoms.answer(frame, EMT())
+    np.testing.assert_allclose(said["forces"], labels["forces"][0])
+    wrong = atoms.force_error(potential, frame, said)
+    assert wrong == pytest.approx(np.linalg.norm(potential.said(*(frame[n][None] for n in ("positions", "cell")))[1][0]
+                                                 - said["forces"], axis=1).max())  # fmt: skip
+    each = [atoms.atoms_of({**frame, "positions": positions}) for positions in labels["positions"][:3]]
+    for one in each:
+        one.calc = EMT()
+        one.get_forces()
+    ase.io.write(tmp_path / "labels.extxyz", each)
+    known = atoms.read(tmp_path / "labels.extxyz")
+    np.testing.assert_allclose(known["positions"], labels["positions"][:3], atol=1e-6)
+    assert known["energy"].shape == (3,)
+
+
+def test_bad_input_is_refused(crystal: Any, labels: dict[str, np.ndarray]) -> None:
+    with pytest.raises(BadValue):
+        models.Potential.fit(**labels, numbers=crystal.numbers[:5])
+    with pytest.raises(UnknownName):
+        models.Potential(crystal.numbers, network="Perceptron")
+    with pytest.raises(BadValue):
+        atoms.run(Start(crystal), Out(), EMT(), temperature_K=-1)
