@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,9 +53,10 @@ def command(
         EngineError: `cwd` has frames before the program begins.
         BadValue: `args` is no list with a program.
     """
-    if isinstance(args, str | Path) or not args:
-        raise BadValue("command(args)", repr(args), 'give a list: the program and its arguments, ["gmx", "mdrun"]')
-    with _directory(cwd) as folder, _process(args, folder, grace_s, reader) as process:
+    with (
+        directory(cwd) as folder,
+        started(args, folder, grace_s, before=lambda: _check_no_frames(folder, reader)) as process,
+    ):
         running, asked = True, False
         while running:
             running = not _ended(process, poll_s)  # before reading: what it wrote last is read as well
@@ -63,13 +64,10 @@ def command(
                 yield frame
                 asked = asked or stop()
             if running and (asked or stop()):
-                end(process.pid, grace_s, group=True)
-                stream, text = _said(folder)
-                if text.strip():  # kept if the segment has failed: it may have been stopped because it hung
-                    print(f"{_text(args)} was ended; its {stream} ends with:\n{text.strip()}", file=sys.stderr)
+                stopped(args, process, grace_s, folder)
                 return
         if process.returncode:
-            raise _failed(args, process.returncode, folder)
+            raise failed(args, process.returncode, folder)
         if rest := getattr(reader, "rest", None):
             yield from rest(folder)
 
@@ -163,7 +161,8 @@ class Growing:
 
 
 @contextmanager
-def _directory(cwd: str | Path | None) -> Iterator[Path]:
+def directory(cwd: str | Path | None) -> Iterator[Path]:
+    """Where a program works; None makes a directory and removes it afterwards."""
     if cwd is not None:
         yield Path(cwd)
         return
@@ -172,15 +171,29 @@ def _directory(cwd: str | Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _process(
-    args: Sequence[str | Path], folder: Path, grace_s: float, reader: Callable[[Path], Iterable[Any]]
+def started(
+    args: Sequence[str | Path],
+    folder: Path,
+    grace_s: float,
+    *,
+    environment: Mapping[str, str] | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a session of its own, which ends with this context, and all that it started.
+
+    Args:
+        environment: in place of this process's own.
+        before: called when the files of its output are there, and it has not begun.
+    Raises: BadInput: it cannot be started. BadValue: `args` is no list with a program.
+    """
+    if isinstance(args, str | Path) or not args:
+        raise BadValue("args", repr(args), 'give a list: the program and its arguments, ["gmx", "mdrun"]')
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
-        _check_no_frames(folder, reader)
+        before()
         try:
             process = subprocess.Popen(
                 [str(arg) for arg in args], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                start_new_session=True,
+                start_new_session=True, env=environment,
             )  # fmt: skip
         except OSError as refused:
             raise BadInput(
@@ -202,14 +215,22 @@ def _check_no_frames(folder: Path, reader: Callable[[Path], Iterable[Any]]) -> N
             raise EngineError(f"{folder}: {problem}; {advice}")
 
 
-def _failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:
+def stopped(args: Sequence[str | Path], process: subprocess.Popen[bytes], grace_s: float, folder: Path) -> None:
+    """End it, and print what it said last: kept if the segment has failed, which may have been stopped because it hung."""
+    end(process.pid, grace_s, group=True)
+    stream, text = _said(folder)
+    if text.strip():
+        print(f"{_text(args)} was ended; its {stream} ends with:\n{text.strip()}", file=sys.stderr)
+
+
+def failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:
     """With what the program said last, on stderr or else on stdout; what it said on both is noted."""
     stream, text = _said(folder)
-    failed = CommandFailed(_text(args), exit_code, text, stream)
+    error = CommandFailed(_text(args), exit_code, text, stream)
     for name in ("stderr", "stdout"):
         if (text := _tail(folder / f"{name}.txt")).strip():
-            failed.add_note(f"its {name} ends with:\n{text.strip()}")
-    return failed
+            error.add_note(f"its {name} ends with:\n{text.strip()}")
+    return error
 
 
 def _said(folder: Path) -> tuple[str, str]:

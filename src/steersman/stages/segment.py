@@ -56,7 +56,10 @@ class Segment:
         seed_read: somebody read `seed`.
         cut: it was to end for its block ends, not because somebody asked.
         longest_s: longest time between two frames.
+        space: the run's tuple space; None outside of one.
     """
+
+    space: Any = None
 
     def __init__(
         self,

@@ -100,6 +100,9 @@ class Start:
         draw: what a policy drew for a new member of the ensemble, by name, float64; empty of all other starts.
         bias: potential along the coordinate of `model` that the segment is to be pushed by; None where there is none.
         load: gives `model`.
+        params: the workflow's parameters, for `program`.
+        answers: what the workflow file's `@wf.answer` decorates, by name, for `program`.
+        learns: the workflow trains models, of which there may be none yet.
     """
 
     prepared: Any = None
@@ -108,6 +111,9 @@ class Start:
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
     bias: Bias | None = None
     load: Callable[[], Any] = field(default=lambda: None, repr=False)
+    params: Any = field(default=None, repr=False)
+    answers: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict, repr=False)
+    learns: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.frame, Watched):

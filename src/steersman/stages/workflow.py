@@ -72,6 +72,7 @@ class Workflow:
         self.labelling: Label | None = None
         self.training: Train | None = None
         self.scoring: Score | None = None
+        self.answers: dict[str, Callable[[Any, Any, Mapping[str, Any]], Mapping[str, Any]]] = {}
         self.metrics: dict[str, Callable[[Scores], float]] = {}
         self.yardsticks: dict[str, Yardstick] = {}
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
@@ -186,7 +187,7 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
-            self.simulation = Simulate(checked, gpus, retries, _described(variables), hang_s, exact, batch)
+            self.simulation = Simulate(checked, gpus, retries, _described(variables), hang_s, exact, batch, self)
             return function
 
         return decorate(function) if function else decorate
@@ -332,6 +333,18 @@ class Workflow:
             raise TypeError("wf.steer(...): the workflow is steered already, by what this one would replace")
         self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias, label=label)
         self._steered_in = module
+
+    @overload
+    def answer(self, function: F, /) -> F: ...
+    @overload
+    def answer(self, function: None = None, /) -> Callable[[F], F]: ...
+    def answer(self, function: Any = None, /) -> Any:
+        """Decorate `function(params, model, inputs) -> {name: array}`: what a program that asks by this name is told.
+
+        `model` is that of the segment's start; before the first one the program is told that there is none, and without
+        a train stage `model` is None. `inputs` are arrays by name, which only this call may use.
+        """
+        return self._plain("answer", function)
 
     @overload
     def metric(self, function: F, /) -> F: ...

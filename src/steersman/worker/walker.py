@@ -308,6 +308,7 @@ class Walker:
             name, number, order.seed, group, lambda: self._stop_asked(name), self._until,
             lambda: self._publisher.trouble, self._like,
         )  # fmt: skip
+        out.space = self.space
         return _Run(held, order, out, group)
 
     def _begin(self, run: _Run, waited_s: float) -> None:

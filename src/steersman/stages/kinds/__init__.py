@@ -1,5 +1,6 @@
 """Kinds of stages: a class each, in a file of this folder, and its place in the order in which stages are tried."""
 
+from steersman.stages.kinds.answer import Answers
 from steersman.stages.kinds.around import After, Before, HeldOutDraws, Prepare, Tasks
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.score import Score
@@ -10,7 +11,7 @@ from steersman.stages.kinds.train import Train
 from steersman.stages.kinds.views import Figures, MetricFunctions, Panels, Yardsticks
 
 STAGES: tuple[type[Stage], ...] = (
-    Prepare, Before, Tasks, HeldOutDraws, Steer, Simulate, Label, Train, Score, MetricFunctions, Yardsticks, Figures,
-    Panels, After,
+    Prepare, Before, Tasks, HeldOutDraws, Steer, Simulate, Answers, Label, Train, Score, MetricFunctions, Yardsticks,
+    Figures, Panels, After,
 )  # fmt: skip
 KINDS = {each.kind: each for each in STAGES if each is not Steer}  # by their decorators

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import AWorkflow, Shown, Stage, Trial, Try
 from steersman.store import Variable
 
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
@@ -25,12 +26,18 @@ class Simulate(Stage):
     hang_s: float = HANG_S
     exact: bool | None = None
     batch: int = 0
+    workflow: AWorkflow = None
+
+    def call(self, params: Any, start: Any, out: Any) -> None:
+        """Call the function, of a batch with lists; each start knows the parameters, and who answers a program."""
+        known = {"params": params, "answers": self.workflow.answers, "learns": self.workflow.training is not None}
+        starts = [replace(each, **known) for each in (start if self.batch else [start])]
+        self.function(params, starts if self.batch else starts[0], out)
 
     @property
     def one(self) -> Callable[..., None]:
         """The function as of one segment, whether or not it takes several."""
-        together = self.function
-        return (lambda params, start, out: together(params, [start], [out])) if self.batch else together
+        return (lambda params, start, out: self.call(params, [start], [out])) if self.batch else self.call
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.simulate, self.function)
