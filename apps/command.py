@@ -216,7 +216,7 @@ def _check_no_frames(folder: Path, reader: Callable[[Path], Iterable[Any]]) -> N
 
 
 def stopped(args: Sequence[str | Path], process: subprocess.Popen[bytes], grace_s: float, folder: Path) -> None:
-    """End it, and print what it said last: kept if the segment has failed, which may have been stopped because it hung."""
+    """End it, and print what it said last: that is kept if the segment has failed, for it hung, say."""
     end(process.pid, grace_s, group=True)
     stream, text = _said(folder)
     if text.strip():

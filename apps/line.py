@@ -1,6 +1,6 @@
-"""The line between a walker and a program that calls steersman.h: a Unix socket, and memory of the node for large arrays.
+"""Between a walker and a program that calls steersman.h: a Unix socket, and shared memory for large arrays.
 
-A call is a head, an item for each array, and the small arrays; the answer a head, and the small arrays that were wanted.
+A call is a head, an item for each array, and the small arrays; the answer a head, and what small arrays were wanted.
 `steersman.c` is the other side.
 """
 
@@ -220,15 +220,15 @@ class Line:
         """Say that it is so, or not."""
         self._send(code, sentence.encode())
 
-    def give(self, call: Call, values: Sequence[Any]) -> None:
-        """Answer with a value for each array that was wanted. Raises: BadValue: one does not fit; nothing was sent."""
+    def give(self, call: Call, values: Sequence[np.ndarray]) -> None:
+        """Answer with the arrays that were wanted, as `Item.fitted` made them."""
         small = []
-        for item, array in [(item, item.fitted(value)) for item, value in zip(call.wanted, values, strict=True)]:
+        for item, array in zip(call.wanted, values, strict=True):
             if item.place < 0:
                 small.append(array.tobytes(order=item.order))  # type: ignore[arg-type]
             else:
                 assert self._area is not None
-                flat = np.frombuffer(self._area, item.dtype, math.prod(item.shape), item.place)
+                flat = np.frombuffer(self._area, item.dtype, array.size, item.place)
                 flat.reshape(item.shape, order=item.order)[...] = array  # type: ignore[call-overload]
         self._send(OK, b"".join(small))
 

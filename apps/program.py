@@ -1,4 +1,4 @@
-"""A program that calls steersman.h -> frames: a solver in C, C++ or Fortran as a simulation. docs/solvers.md explains it."""
+"""A program that calls steersman.h -> frames: a solver in C, C++ or Fortran as a simulation, see docs/solvers.md."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def program(
                     try:
                         if call.what == Do.COMMIT:
                             yield calls.frame(call.a)
-                        _answer(line, call, calls.values(call))
+                        values = calls.values(call)
+                        line.answer(NONE, values) if isinstance(values, str) else line.give(call, values)
+                        del values  # it may be what was given
                     except EngineError as refused:
                         line.answer(REFUSED, str(refused))
                     if call.kept():
@@ -80,13 +82,6 @@ def program(
             if process.returncode:
                 raise failed(args, process.returncode, folder)
             calls.close()
-
-
-def _answer(line: Line, call: Call, values: Sequence[Any] | str) -> None:
-    if isinstance(values, str):
-        line.answer(NONE, values)
-    else:
-        line.give(call, values)
 
 
 class _Calls:
@@ -121,14 +116,14 @@ class _Calls:
             raise BadInput(f"{', '.join(self._next)} was appended without a commit")
         self._keep()
 
-    def values(self, call: Call) -> Sequence[Any] | str:
+    def values(self, call: Call) -> list[np.ndarray] | str:
         """What is wanted, in its order; or a sentence why there is none. Raises: EngineError: it is refused."""
         start, out = self._start, self._out
         match call.what:
             case Do.CLOSE:
                 self.close()
             case Do.SEED:
-                return [[out.seed, out.seed31]]
+                return _of(call, {"seed": [out.seed, out.seed31]})
             case Do.PARAMETER:
                 return _of(call, dict(start.params or ()), "parameter", "the workflow has no parameters")
             case Do.FRAME:
@@ -142,7 +137,7 @@ class _Calls:
             case Do.COMMIT:
                 self._keep()
             case Do.STOPPED:
-                return [int(out.stopped)]
+                return _of(call, {"stopped": int(out.stopped)})
             case Do.STATE_PUT:
                 item, view = call.given[0]
                 self._state[item.name] = view.tobytes() if item.kind == TEXT else item.value(view)
@@ -177,7 +172,7 @@ class _Calls:
             self._keep()
         self._next[item.name], self._frame[item.name] = item, item.value(view)
 
-    def _ask(self, call: Call) -> list[Any] | str:
+    def _ask(self, call: Call) -> list[np.ndarray] | str:
         start = self._start
         if call.name not in start.answers:
             raise UnknownName("@wf.answer", call.name, start.answers)
@@ -197,7 +192,7 @@ class _Calls:
             raise BadInput("there is no tuple space here: it is that of a run")
         return self._out.space
 
-    def _take(self, call: Call) -> list[Any] | str:
+    def _take(self, call: Call) -> list[np.ndarray] | str:
         """The first tuple that has fields of these types; one of other shapes is offered again."""
         name, fields = TUPLES + call.name, [_kind(item) for item in call.wanted]
         until, lease_s = time.monotonic() + call.a, call.b or TAKEN_S
@@ -223,7 +218,7 @@ class _Calls:
         return self._space.take_nowait(name, *fields, lease_s=lease_s)
 
 
-def _of(call: Call, values: Mapping[str, Any], what: str, none: str = "") -> list[Any] | str:
+def _of(call: Call, values: Mapping[str, Any], what: str = "", none: str = "") -> list[np.ndarray] | str:
     """What is wanted of some values, by name; or a sentence why there is none.
 
     Raises: UnknownName: they have no such name. BadValue: another shape or type is wanted.

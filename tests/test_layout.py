@@ -45,6 +45,7 @@ MAY_IMPORT = {
         "dashboard",
     },
     "site_configs": set(),
+    "client": set(),
 }
 MAY_IMPORT |= {room: {*MAY_IMPORT, "benchmarks", "cli"} for room in ("benchmarks", "cli")}
 ROOMS = tuple(MAY_IMPORT)

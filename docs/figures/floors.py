@@ -16,7 +16,8 @@ from diagram import BLUE, GREEN, INK, PURPLE, VERMILION, box, canvas, note, save
 from tests.test_layout import MAY_IMPORT  # noqa: E402
 
 WHAT = {
-    "system": "the operating system", "site_configs": "shipped site files", "bus": "the tuple space",
+    "system": "the operating system", "site_configs": "shipped site files",
+    "client": "C, C++, Fortran", "bus": "the tuple space",
     "store": "frames in Zarr",
     "steering": "policies, rules", "models": "networks, ranks", "executors": "sites to Parsl",
     "journal": "a run as it is recorded", "stages": "a workflow file", "worker": "what runs on a node",

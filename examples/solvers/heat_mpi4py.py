@@ -1,6 +1,6 @@
 """The plate of heat.f90 on ranks of mpi4py: mpiexec -n 2 python heat_mpi4py.py libsteersman.so
 
-Rank 0 calls the same client, built as a library: cc -shared -fPIC $(python -m steersman.client --cflags --sources) -o ...
+Rank 0 calls the client, built as a library: cc -shared -fPIC $(python -m steersman.client --sources) -o libsteersman.so
 """
 
 from __future__ import annotations

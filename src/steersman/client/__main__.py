@@ -1,4 +1,4 @@
-"""Say where the client's files lie, in one line: gcc heat.c $(python -m steersman.client --cflags --sources) -o heat."""
+"""Say where the client's files lie: gcc heat.c $(python -m steersman.client --cflags --sources) -o heat."""
 
 from __future__ import annotations
 
