@@ -43,6 +43,7 @@ PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and
 UNITS, LINEAGES = "tests/models/networks/test_units.py", "tests/store/test_lineages.py"
 OUTSIDE = "tests/test_outside.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
+PROGRAM = "tests/apps/test_program.py"
 
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
 CLIMATE = "tests/apps/shallow_water/test_climate.py"
@@ -341,8 +342,21 @@ BUGS = [
     Bug("dashboard/live/latent_map.py", "if generation not in (None, cloud.generation):", "if False:",
         "tests/dashboard/test_live.py"),
     Bug("apps/command.py", "if not found.startswith(self._last):", "if False:", "tests/apps/test_command.py"),
-    Bug("apps/command.py", "        _check_no_frames(folder, reader)\n", "        pass\n",
-        "tests/apps/test_command.py"),
+    Bug("apps/command.py", "        before()\n", "        pass\n", "tests/apps/test_command.py"),
+    Bug("apps/line.py", "not hmac.compare_digest(first.name.encode(), self._token.encode())", "False", PROGRAM),
+    Bug("apps/line.py", "if int(first.a) != MAJOR:", "if first.a < MAJOR:", PROGRAM),
+    Bug("apps/line.py", "return flat.reshape(self.shape, order=self.order)", "return flat.reshape(self.shape)", PROGRAM),
+    Bug("apps/line.py", "        if self._wire is not None:\n            return REFUSED", "        if False:\n            return REFUSED",
+        PROGRAM),
+    Bug("apps/line.py", "(array.ndim == 0 and wanted == array)", "array.ndim == 0", PROGRAM),
+    Bug("apps/line.py", 'else np.array(view, order="C")', "else view", PROGRAM),
+    Bug("apps/line.py", "return bool(held) and", "return False and", PROGRAM),
+    Bug("apps/line.py", "socket.send_fds(wire, [ANSWER.pack(MAGIC, OK, len(sentence)) + sentence], [self._memory, self._alive])",
+        "socket.send_fds(wire, [ANSWER.pack(MAGIC, OK, len(sentence)) + sentence], [self._memory, self._memory])", PROGRAM),
+    Bug("apps/program.py", "if start.model is None and start.learns:", "if start.model is None:", PROGRAM),
+    Bug("apps/program.py", "            if call.what == Do.TAKE:\n                self._space.release", "            if False:\n                self._space.release", PROGRAM),
+    Bug("apps/program.py", "        if self._next:\n            raise BadInput", "        if False:\n            raise BadInput", PROGRAM),
+    Bug("apps/program.py", "            calls.close()\n", "            pass\n", PROGRAM),
     Bug("journal/state.py", "            start.given_up = True", "            self.starts.pop(record.start)",
         "tests/journal/test_state.py"),
     Bug("journal/state.py", "                if not start.given_up:\n", "                if True:\n",

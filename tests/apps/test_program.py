@@ -17,6 +17,8 @@ import numpy as np
 import psutil
 import pytest
 
+import steersman
+import steersman.models
 from steersman import Out, Params, Start
 from steersman.apps.errors import CommandFailed
 from steersman.apps.line import Line
@@ -24,8 +26,9 @@ from steersman.apps.program import program
 from steersman.bus import Server, TupleSpace
 from steersman.client.__main__ import HERE
 from steersman.journal.records import Start as Order
+from steersman.stages import loading
 from steersman.stages.segment import Segment
-from steersman.store import Frames, Span
+from steersman.store import SEGMENT, SEGMENT_FIELDS, Frames, Span
 from steersman.system.errors import BadInput, EngineError
 from steersman.worker.orders import plain
 from tests.worker.test_walker import events, run_orders
@@ -93,10 +96,12 @@ def frames(
     return list(given)
 
 
-def in_python(u: np.ndarray, dice: int, answer: Callable[[np.ndarray], Any] = lambda u: 0.0) -> Iterator[np.ndarray]:
+def in_python(
+    u: np.ndarray, dice: int, answer: Callable[[np.ndarray], Any] = lambda u: 0.0, frames: int = FRAMES
+) -> Iterator[np.ndarray]:
     """The plate of examples/solvers in Python."""
     u = np.array(u)
-    for _ in range(FRAMES):
+    for _ in range(frames):
         for _ in range(STEPS):
             at = []
             for points in (NX, NY):
@@ -149,6 +154,35 @@ def test_a_solver_in_another_language_gives_the_frames_of_the_same_one_in_python
         later.append(**frame)
     expected = in_python(out.frame()["u"], int(out.restart["dice"]), lambda u: -0.5 * u)
     assert later.stored["u"].tolist() == [u.tolist() for u in expected]
+
+
+@pytest.mark.slow
+def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
+    built: Callable[..., str], tmp_path: Path
+) -> None:
+    """Each segment again: from its frame, with its state, its seed, and the answers of its model."""
+    built("gcc", "-c", HERE / "steersman.c", name="client.o")
+    words = {"program": built("gfortran", HERE / "steersman.f90", EXAMPLES / "heat.f90", "client.o", name="heat_f")}
+    given = words | {"frames": 100, "train_every": 40, "spark": Plate().spark}
+    run = steersman.run(EXAMPLES / "heat.py", run_dir=tmp_path / "run", rounds=True, workers=1, seed=1, set=given)
+    workflow, stored, asked = loading.load(EXAMPLES / "heat.py"), Frames(tmp_path / "run" / "frames.zarr"), 0
+    table = stored.read("segments", Span("w0", 0, stored.rows("w0", SEGMENT)), dimension=SEGMENT)
+    for fields in (dict(zip(SEGMENT_FIELDS, row, strict=True)) for row in table.tolist()):
+        version = int(run.segments.loc[f"w0.{fields['number']}"].with_model)
+        model = steersman.models.Model.load(tmp_path / "run" / "models" / f"{version:04d}") if version else None
+        u, state, asked = np.zeros((NX, NY)), {}, asked + bool(version)
+        if fields["parent_row"] >= 0:
+            u = stored.row("w0", fields["parent_row"])["u"]
+            parent = int(stored.row("w0", fields["parent_row"])["segment"])
+            state = dict(stored.state("w0", parent)) if fields["exact"] else {}
+        dice = int(state.get("dice", (1 + fields["seed"] % (2**31 - 1)) % 2147483646 + 1))
+        answer = (
+            (lambda u, model=model: workflow.answers["source"](None, model, {"u": u})["source"]) if version else None
+        )
+        again = in_python(u, dice, *filter(None, [answer]), frames=fields["end_row"] - fields["first_row"])
+        there = stored.read("u", Span("w0", fields["first_row"], fields["end_row"]))
+        assert there.tolist() == [each.tolist() for each in again]
+    assert asked > 0
 
 
 def test_without_steersman_it_runs_alone(heat: list[str]) -> None:
