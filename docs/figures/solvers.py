@@ -28,7 +28,13 @@ def main() -> None:
     arrow(axes, (8.07, 2.75), (8.93, 3.15), "", (0, 0))
     arrow(axes, (8.93, 2.4), (8.07, 2.55), "", (0, 0))
     arrow(axes, (8.07, 2.3), (8.93, 1.6), "", (0, 0), style="<|-|>")
-    note(axes, (5.2, 0.25), "The solver waits for each answer; only the walker talks to the run.", ha="center", va="center")
+    note(
+        axes,
+        (5.2, 0.25),
+        "The solver waits for each answer; only the walker talks to the run.",
+        ha="center",
+        va="center",
+    )
     save(axes, __file__)
 
 

@@ -140,7 +140,11 @@ def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
         """
     found = steps(write(prepare="", steer=SOUND["steer"] + more))
     assert [name for name, step in found.items() if not step.ok] == []
-    assert KINDS.keys() - {name.split()[0] for name in found} == {"prepare", "task"}
+    assert KINDS.keys() - {name.split()[0] for name in found} == {
+        "prepare",
+        "task",
+        "answer",
+    }  # by prepare, or by simulate
     assert found["metric rate"].found.startswith("no value yet")
 
 
