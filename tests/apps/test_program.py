@@ -176,10 +176,11 @@ def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
             parent = int(stored.row("w0", fields["parent_row"])["segment"])
             state = dict(stored.state("w0", parent)) if fields["exact"] else {}
         dice = int(state.get("dice", (1 + fields["seed"] % (2**31 - 1)) % 2147483646 + 1))
-        answer = (
-            (lambda u, model=model: workflow.answers["source"](None, model, {"u": u})["source"]) if version else None
-        )
-        again = in_python(u, dice, *filter(None, [answer]), frames=fields["end_row"] - fields["first_row"])
+
+        def answer(u: np.ndarray, model: Any = model) -> Any:
+            return workflow.answers["source"](None, model, {"u": u})["source"] if model else 0.0
+
+        again = in_python(u, dice, answer, frames=fields["end_row"] - fields["first_row"])
         there = stored.read("u", Span("w0", fields["first_row"], fields["end_row"]))
         assert there.tolist() == [each.tolist() for each in again]
     assert asked > 0
