@@ -146,7 +146,7 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
 
 def test_bad_input_is_refused(crystal: Any, labels: dict[str, np.ndarray]) -> None:
     with pytest.raises(BadValue):
-        models.Potential.fit(**labels, numbers=crystal.numbers[:5])
+        models.Potential.fit(*labels.values(), numbers=crystal.numbers[:5])
     with pytest.raises(UnknownName):
         models.Potential(crystal.numbers, network="Perceptron")
     with pytest.raises(BadValue):
