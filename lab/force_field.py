@@ -28,7 +28,7 @@ from steersman.benchmarks.train import say
 from steersman.stages import loading
 
 ARMS = ("doubt", "random", "before")
-LABELS, TEMPERATURE_K = 120, 900.0
+LABELS, TEMPERATURE_K = 120, 2400.0
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
 RULE = 'label=Doubtful("spread", above=DOUBT, most=10, audits=0.1)'
 

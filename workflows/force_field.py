@@ -1,5 +1,5 @@
-"""A force field of copper and gold that a network learns while it simulates. An expensive code is asked for the frames
-that its members disagree about, and for some at random, which bound its error.
+"""A force field of molten copper and gold, which a network learns while it simulates. An expensive code is asked for
+frames that its members disagree about, and for some at random, which bound its error.
 
     steersman run force_field
 """
@@ -19,7 +19,7 @@ DOUBT = 0.1  # spread of the members' forces from which on a frame is labelled, 
 
 
 class ForceField(Params):
-    temperature_K: float = Field(900.0, gt=0)
+    temperature_K: float = Field(2400.0, gt=0)  # it melts
     cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
     labels: int = Field(150, ge=20)  # budget
     learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
