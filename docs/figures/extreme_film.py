@@ -32,10 +32,16 @@ def main(run: steersman.Run) -> None:
     with style.applied():
         figure = style.sheet(4.6)
         panels = figure.subplots(5, 2, sharex=True, sharey=True).T.ravel()
-        for number, (axes, v) in enumerate(zip(panels, days["v"].values, strict=True)):
+        for number, (axes, v, p) in enumerate(zip(panels, days["v"].values, chance, strict=True)):
             mesh = axes.pcolormesh(days["lon"], days["lat"], v, cmap="RdBu_r", vmin=-BOUND, vmax=BOUND, rasterized=True)
             axes.add_patch(Rectangle((BOX[2], BOX[0]), BOX[3] - BOX[2], BOX[1] - BOX[0], fill=False, lw=1.2))
-            words = f"forecast {100 * chance[number]:.1f} %" if number < len(panels) - 1 else "the storm"
+            words = (
+                "the storm"
+                if number == len(panels) - 1
+                else f"forecast {100 * p:.1f} %"
+                if p > 1e-3
+                else "forecast below 0.1 %"
+            )
             axes.set_title(f"day {number + 1}: {words}", fontsize=7, pad=2)
             axes.set(ylim=(15, 80), yticks=(30, 60), xticks=(-270, -180, -90, 0))
         for axes in panels[[4, 9]]:

@@ -28,7 +28,7 @@ def main() -> None:
     with style.applied():
         figure = style.sheet(2.7)
         axes = figure.subplots()
-        p = np.geomspace(5e-5, 2e-3, 50)
+        p = np.geomspace(5e-5, 2e-2, 50)
         axes.plot(p, np.sqrt((1 - p) / p * DAYS / days), color="0.5", ls="--", label="plain sampling (computed)")
         for number, (score, label) in enumerate(SCORES.items()):
             mine = [row for row in rows if row["score"] == score]
