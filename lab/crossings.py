@@ -4,10 +4,10 @@
     python -m lab.crossings --keep FOLDER --arm ranks --seeds 0 12 --out lines.jsonl
     python -m lab.crossings --keep FOLDER --out lines.jsonl                               # the table
 
-Alanine dipeptide, 22 atoms in implicit solvent. A window is ten segments of 0.1 ps, or fewer (`--window`). Members
-begin at states of a long trajectory with phi below -120 and psi above 130 degrees; a member has the event if its psi is
-within 60 degrees of -20 at the end. A seed of "plain" is 2,000 windows without steering: the reference. One of another
-arm is 16 windows of 64 members, of which the first four are plain sampling; of bins as much simulated time.
+Alanine dipeptide, 22 atoms in implicit solvent. A window is ten segments of 0.1 ps. Members begin at states of a long
+trajectory with phi below -120 and psi above 130 degrees; a member has the event if its psi is within 60 degrees of -20
+at the end. A seed of "plain" is 2,000 windows without steering: the reference. One of another arm is 16 windows of 64
+members, of which the first four are plain sampling where the arm learns, and as much simulated time in bins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lab.extremes import DAYS, summary
+from lab.extremes import DAYS as WINDOW
+from lab.extremes import summary
 from steersman.apps import molecular_dynamics as md
 from steersman.models import Outlook
 from steersman.stages.start import Start
@@ -79,9 +80,8 @@ def moved(molecule: md.Molecule, states: np.ndarray, rng: np.random.Generator, s
 class Ensemble:
     """All members of a replica, in the order of rounds: columns of `Scores`, and the states of the newest round."""
 
-    def __init__(self, molecule: md.Molecule, starts: np.ndarray, window: int, seed: int | list[int]) -> None:
-        self.molecule, self.starts, self.window = molecule, starts, window
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, molecule: md.Molecule, starts: np.ndarray, seed: int | list[int]) -> None:
+        self.molecule, self.starts, self.rng = molecule, starts, np.random.default_rng(seed)
         self.parent, self.root, self.round = (np.empty(0, int) for _ in range(3))
         self.weight, self.angles, self.states = np.empty(0), np.empty((0, 2)), np.empty((0, 2, 22, 3))
         self.values = dict[str, np.ndarray]()
@@ -118,12 +118,12 @@ class Ensemble:
 
     def fates(self) -> tuple[np.ndarray, ...]:
         """Rows, the members at the end of windows that descend from them, and segments that were left."""
-        ends = np.flatnonzero(self.round % self.window == 0)
+        ends = np.flatnonzero(self.round % WINDOW == 0)
         rows = [ends]
-        for _ in range(self.window - 1):
+        for _ in range(WINDOW - 1):
             rows.append(self.parent[rows[-1]])
-        left = np.arange(1, self.window)
-        return np.concatenate(rows[1:]), np.tile(ends, len(left)), np.repeat(left, len(ends))
+        left = np.arange(1, WINDOW)
+        return np.concatenate(rows[1:]), np.tile(ends, WINDOW - 1), np.repeat(left, len(ends))
 
 
 def learned(ensemble: Ensemble, ranks: bool, last: Outlook | None) -> Outlook:
@@ -134,11 +134,11 @@ def learned(ensemble: Ensemble, ranks: bool, last: Outlook | None) -> Outlook:
 
 def forecast(ensemble: Ensemble, arm: str, model: Outlook | None) -> dict[str, np.ndarray]:
     """Mean and spread for all members, of the progress at the end less ABOVE."""
-    left = (-ensemble.round % ensemble.window).astype(float)
+    left = (-ensemble.round % WINDOW).astype(float)
     if model is not None:
         mean, spread = model.forecast(ensemble.inputs(), left)
         return {"mean": mean - model.ranked(ABOVE), "spread": spread}
-    x, first = ensemble.x, ensemble.round <= PLAIN * ensemble.window
+    x, first = ensemble.x, ensemble.round <= PLAIN * WINDOW
     later = first & (ensemble.parent != NEW)  # by hand: psi stays, give or take what it moves in a segment
     step = float(np.std(x[later] - x[ensemble.parent[later]]))
     return {"mean": x - ABOVE, "spread": step * np.sqrt(np.maximum(left, 1e-9))}
@@ -146,13 +146,13 @@ def forecast(ensemble: Ensemble, arm: str, model: Outlook | None) -> dict[str, n
 
 def split(ensemble: Ensemble, arm: str) -> dict[str, object]:
     """Windows of `Splitting`: the estimate, and what it took to learn the forecast."""
-    policy, model, trained_s = Splitting("x", window=ensemble.window, members=MEMBERS), None, 0.0
+    policy, model, trained_s = Splitting("x", window=WINDOW, members=MEMBERS), None, 0.0
     for window in range(WINDOWS):
         if window >= PLAIN and (window - PLAIN) % EVERY == 0 and arm != "psi":
             began = time.process_time()
             model = learned(ensemble, arm == "ranks", model)
             trained_s += time.process_time() - began
-        for _ in range(ensemble.window):
+        for _ in range(WINDOW):
             if window >= PLAIN and len(ensemble):
                 ensemble.values = forecast(ensemble, arm, model)
             ensemble.advance(policy.rank(ensemble.scores(), ensemble.rng))
@@ -169,20 +169,20 @@ def split(ensemble: Ensemble, arm: str) -> dict[str, object]:
     } | shares
 
 
-def bins(molecule: md.Molecule, starts: np.ndarray, length: int, seed: int) -> dict[str, object]:
+def bins(molecule: md.Molecule, starts: np.ndarray, seed: int) -> dict[str, object]:
     """Windows of `WeightedEnsemble`, each of which begins at the starts, until as much was simulated as elsewhere."""
     policy, rng = (
         WeightedEnsemble("x", tuple(edge - ABOVE for edge in EDGES), members=IN_BIN),
         np.random.default_rng(seed),
     )
     came, roots, segments = list[float](), list[float](), 0
-    while segments < WINDOWS * length * MEMBERS:
-        window = Ensemble(molecule, starts, length, int(rng.integers(2**31)))
+    while segments < WINDOWS * WINDOW * MEMBERS:
+        window = Ensemble(molecule, starts, int(rng.integers(2**31)))
         members = Splitting("x", members=MEMBERS).rank(window.scores(), rng)  # all begin as there
-        for _ in range(length):
+        for _ in range(WINDOW):
             window.advance(members)
             members = policy.rank(window.scores(), rng)
-        ends = window.round == length
+        ends = window.round == WINDOW
         beyond = window.weight[ends] * (window.x[ends] > ABOVE)
         came.append(float(beyond.sum()))
         roots.append(float(np.bincount(window.root[ends], beyond).max()))
@@ -202,32 +202,27 @@ def bins(molecule: md.Molecule, starts: np.ndarray, length: int, seed: int) -> d
     } | shares
 
 
-def line(keep: Path, arm: str, window: int, seed: int) -> dict[str, object]:
+def line(keep: Path, arm: str, seed: int) -> dict[str, object]:
     """What one seed of an arm gives."""
     molecule, began = md.build_peptide("A", capped=True), time.process_time()
     starts = archive(keep, molecule)
     if arm == "plain":
         rng = np.random.default_rng([seed, 0])
-        ends = moved(molecule, starts[(seed * CHUNK + np.arange(CHUNK)) % len(starts)], rng, window)
+        ends = moved(molecule, starts[(seed * CHUNK + np.arange(CHUNK)) % len(starts)], rng, WINDOW)
         found: dict[str, object] = {"events": int((progress(torsions(ends[:, 0])) > ABOVE).sum()), "windows": CHUNK}
     else:
-        ensemble = Ensemble(molecule, starts, window, [seed, 1])
-        found = {"segments": WINDOWS * window * MEMBERS}
-        found |= bins(molecule, starts, window, seed) if arm == "bins" else split(ensemble, arm)
-    return {"score": arm, "window": window, "seed": seed} | found | {"cpu_s": time.process_time() - began}
+        ensemble = Ensemble(molecule, starts, [seed, 1])
+        found = {"segments": WINDOWS * WINDOW * MEMBERS}
+        found |= bins(molecule, starts, seed) if arm == "bins" else split(ensemble, arm)
+    return {"score": arm, "seed": seed} | found | {"cpu_s": time.process_time() - began}
 
 
-def table(lines: Sequence[dict[str, object]], window: int) -> dict[str, object]:
-    """The reference, and of each arm what `lab.extremes.summary` says, of windows of one length."""
-    lines = [each for each in lines if each["window"] == window]
+def table(lines: Sequence[dict[str, object]]) -> dict[str, object]:
+    """The reference, and of each arm what `lab.extremes.summary` says."""
     plain = [each for each in lines if each["score"] == "plain"]
     events, windows = (sum(int(str(each[name])) for each in plain) for name in ("events", "windows"))
     p = events / windows
-    others = [
-        each | {"p": p, "member_days": int(str(each["segments"])) * DAYS / window}
-        for each in lines
-        if each["score"] != "plain"
-    ]
+    others = [each | {"p": p, "member_days": each["segments"]} for each in lines if each["score"] != "plain"]
     return {"p": p, "events": events, "windows": windows, "error": 1 / math.sqrt(events), "arms": summary(others)}
 
 
@@ -236,19 +231,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--keep", type=Path, required=True, help="folder of the states to begin from")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines")
-    parser.add_argument("--window", type=int, default=DAYS, help="segments")
     parser.add_argument("--arm", choices=ARMS)
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 12))
     given = parser.parse_args(argv)
     torch.set_num_threads(1)
     lines = [json.loads(each) for each in given.out.read_text().splitlines()] if given.out.exists() else []
     if not given.arm:
-        json.dump(table(lines, given.window), sys.stdout, indent=1)
+        json.dump(table(lines), sys.stdout, indent=1)
         return
-    there = {each["seed"] for each in lines if (each["score"], each["window"]) == (given.arm, given.window)}
-    for seed in sorted({*range(*given.seeds)} - there):
+    for seed in sorted({*range(*given.seeds)} - {each["seed"] for each in lines if each["score"] == given.arm}):
         with given.out.open("a") as out:
-            print(json.dumps(line(given.keep, given.arm, given.window, seed)), file=out, flush=True)
+            print(json.dumps(line(given.keep, given.arm, seed)), file=out, flush=True)
 
 
 if __name__ == "__main__":
