@@ -1,6 +1,7 @@
 """What is written beside a seal is no part of it."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +10,7 @@ import pytest
 
 from steersman.data.listing import listed
 from steersman.data.verify import verify
-from steersman.journal import manifest
+from steersman.journal import manifest, run_directory
 from steersman.journal.errors import BadDirectory
 from steersman.journal.file import Journal
 from steersman.journal.records import End, Run, Session
@@ -106,3 +107,23 @@ def test_a_folder_that_is_closed_is_listed(shared: RunDirectory, request: pytest
     request.getfixturevalue("nobody")
     (line,) = listed(shared.path.parent)
     assert (line.name, line.workflow, line.frames) == ("run-0001", "?", None)
+
+
+def test_the_commit_of_the_engine_is_none_of_another_checkout_and_says_when_files_were_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.check_output(["git", "-C", str(tmp_path), *who, *words], text=True).strip()
+
+    ours = tmp_path / "ours.py"
+    monkeypatch.setattr(run_directory, "__file__", str(ours))
+    git("init", "-q")
+    git("commit", "-qm", "theirs", "--allow-empty")
+    ours.touch()
+    assert run_directory.environment()["git_commit"] is None
+    git("add", "ours.py")
+    git("commit", "-qm", "ours")
+    assert run_directory.environment()["git_commit"] == git("rev-parse", "HEAD")
+    ours.write_text("changed")
+    assert run_directory.environment()["git_commit"] == git("rev-parse", "HEAD") + "-dirty"

@@ -394,11 +394,19 @@ def user() -> str:
 
 
 def _git_commit() -> str | None:
-    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+    """Of our checkout, `-dirty` where files of it were changed; an environment within another's checkout has none."""
+    file = Path(__file__).resolve()
+    ours, head = (
+        ["ls-files", "--error-unmatch", str(file)],
+        ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+    )
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        for words in (ours, head):
+            command = ["git", "-C", str(file.parent), *words]
+            said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+    return said
 
 
 def _next(root: Path, name: str) -> Path:
