@@ -270,6 +270,10 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         story.recorder.record(Trained(model=1, accepted=False, reason="no good"))
         story.label()
         assert len(story.labels.good) == 16, "one that is not accepted is trained again, on as many more"
+        story.recorder.record(Training(model=2, frames=48, labels=16))
+        story.recorder.record(Trained(model=2, accepted=True, reason="", frames=1))
+        story.label()
+        assert len(story.labels.good) == 26, "and its model decides on those of the next one"
 
 
 def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from steersman.journal.records import Answered, Answering, Asked, FrameId
 from steersman.stages import loading
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.train import limit
+from steersman.stages.rules import Every
 from steersman.steering import Scores
 from steersman.steering.labelling import LabelRule, Wanted
 from steersman.steering.streams import label_rng
@@ -88,17 +89,26 @@ class Labeller:
                 self._recorder.record(self._asked(len(self._labels.asked), frame, "its segment asked for it"))
 
     def _room(self) -> int:
-        """Labels that may be asked for: as many as may wait, as the budget allows, and before the first model, which
-        decides what is worth a label, as its training is due at."""
+        """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
+        as the next one needs: what else is worth a label its model decides."""
         workflow, models = self._run.workflow, self._run.state.models
         params = loading.changed(workflow, self._run.params, self._run.state.wishes.settings)
         most, rule = limit("labels", workflow.stop_rule(params)), workflow.train_rule(params)
-        if rule and rule.counts == "labels" and not models.newest:
-            last = models.last_labels
-            most = min(most, rule.first if last is None else last if models.under_way else rule.next(last))
+        if rule and rule.counts == "labels":
+            most = min(most, self._due(rule))
         failed = len(self._labels.answers) - len(self._labels.good)
         waiting = (self._rule.most if self._rule else LabelRule.most) - len(self._labels.waiting)
         return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
+
+    def _due(self, rule: Every) -> float:
+        """The labels of the training that comes next, after one that is under way; of the first one, before it."""
+        models = self._run.state.models
+        last = models.last_labels
+        if last is None:
+            return rule.first
+        if models.under_way and not models.newest:
+            return last
+        return rule.next(last) if last < rule.last else math.inf
 
     def _choose(self, rule: LabelRule, scores: Scores) -> None:
         labels, number = self._labels, len(self._labels.asked)
