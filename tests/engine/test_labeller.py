@@ -258,7 +258,7 @@ def test_another_version_of_the_function_asks_again_and_uses_its_own_answers_alo
 
 
 def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_needs(tmp_path: Path) -> None:
-    story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6))
+    story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6, last=26))
     assert len(story.labels.good) == 6
     story.open()
     with closing(story.recorder.journal):
@@ -274,6 +274,9 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         story.recorder.record(Trained(model=2, accepted=True, reason="", frames=1))
         story.label()
         assert len(story.labels.good) == 26, "and its model decides on those of the next one"
+        story.recorder.record(Training(model=3, frames=48, labels=26))
+        story.label()
+        assert len(story.labels.good) == FRAMES * SEGMENTS - 2, "no training comes any more"
 
 
 def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:

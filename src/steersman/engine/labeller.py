@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -91,7 +92,7 @@ class Labeller:
     def _room(self) -> int:
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
         as the next one needs: what else is worth a label its model decides."""
-        workflow, models = self._run.workflow, self._run.state.models
+        workflow = self._run.workflow
         params = loading.changed(workflow, self._run.params, self._run.state.wishes.settings)
         most, rule = limit("labels", workflow.stop_rule(params)), workflow.train_rule(params)
         if rule and rule.counts == "labels":
