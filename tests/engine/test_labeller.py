@@ -276,7 +276,7 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         assert len(story.labels.good) == 26, "and its model decides on those of the next one"
         story.recorder.record(Training(model=3, frames=48, labels=26))
         story.label()
-        assert len(story.labels.good) == FRAMES * SEGMENTS - 2, "no training comes any more"
+        assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
 
 
 def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:
