@@ -27,7 +27,8 @@ import numpy as np
 import torch
 
 from steersman.apps import shallow_water as sw
-from steersman.apps.shallow_water.solver import latitudes
+from steersman.apps.shallow_water.forecasts import truncated
+from steersman.apps.shallow_water.solver import _solver, latitudes
 from steersman.models import Outlook
 from steersman.stages.start import Start
 from steersman.steering.splitting import interval, split, worths
@@ -47,6 +48,7 @@ PLAIN, STEERED = 5, 10  # windows without a forecast, and with one
 DEFENSIVE = 0.1
 BINS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995)  # quantiles of the day's value between them
 STEPS_S = {15: 8640.0, 21: 5760.0}  # truncation -> of a step
+COARSE = 10  # truncation of a solver that forecasts
 ALONE = 10**9  # a batch larger than all rows: the network learns nothing, and the regression is alone
 
 
@@ -97,12 +99,14 @@ class Split:
         own: (members, 2) root of the box's v^2, of the day and of the day before.
         fields: (members, 5, rows, columns) height, u, v, and these two everywhere.
         outcome: (members,) of a window that would end on this day.
+        coarse: (members, days left) the same of each day that is left, by a coarser solver without noise; or nothing.
         weights, parents: (members,) of a day, and their places in the day before.
     """
 
     fields: list[np.ndarray] = field(default_factory=list)
     own: list[np.ndarray] = field(default_factory=list)
     outcome: list[np.ndarray] = field(default_factory=list)
+    coarse: list[np.ndarray] = field(default_factory=list)
     weights: list[np.ndarray] = field(default_factory=list)
     parents: list[np.ndarray] = field(default_factory=list)
 
@@ -113,11 +117,39 @@ class Split:
             place = self.parents[later][place]
         return place
 
+    def inputs(self, score: str, day: int, last: int) -> np.ndarray:
+        """(members, ...) what a forecast sees on a day of what will come until a later one."""
+        if score == "coarse":
+            return self.coarse[day][:, last - day - 1, None]
+        return self.own[day] if score == "own" else self.fields[day]
+
+
+class Quiet:
+    """Draws no noise."""
+
+    def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.zeros(shape)
+
+
+def foreseen(states: np.ndarray, days: np.ndarray, left: int) -> np.ndarray:
+    """(members, left) outcomes of windows that end 1, 2, ... days later. Args: days: (members, COUNTED) so far."""
+    model, _ = _solver(str(FLOW["case"]), COARSE, 24.0, None, 24.0, False, None, torch.float32, "cpu")
+    state = truncated(model, torch.view_as_complex(torch.from_numpy(states)).permute(1, 2, 3, 0))  # type: ignore[arg-type]
+    outcome = []
+    for _ in range(left):
+        for _ in range(round(86400 / model.step_s)):
+            state = model.forced(model.step(state), [Quiet()] * len(days))  # type: ignore[list-item]
+        days = np.column_stack([np.sqrt(boxes(model.shown(state)["v"].numpy())[:, 0]), days[:, :-1]])
+        outcome.append(np.sqrt((days**2).mean(1)))
+    return np.stack(outcome, 1)
+
 
 Choose = Callable[[Split, int], list[tuple[int, float]]]
 
 
-def simulate(starts: np.ndarray, seed: int, choose: Choose, flow: dict[str, object] = FLOW) -> Split:
+def simulate(
+    starts: np.ndarray, seed: int, choose: Choose, flow: dict[str, object] = FLOW, coarse: bool = False
+) -> Split:
     """Simulate a window; after each day but the last, `choose` says which members go on, with which weights."""
     window, states, rng = Split(), starts, np.random.default_rng(seed)
     weights, parents = np.full(len(starts), 1 / len(starts)), np.arange(len(starts))
@@ -137,6 +169,9 @@ def simulate(starts: np.ndarray, seed: int, choose: Choose, flow: dict[str, obje
         window.weights.append(weights)
         window.parents.append(parents)
         if day < DAYS - 1:
+            if coarse:
+                now = np.stack([frame.state for frame in frames])  # type: ignore[union-attr]
+                window.coarse.append(foreseen(now, days, DAYS - 1 - day))
             chosen = choose(window, day)
             parents, weights = np.array([i for i, _ in chosen]), np.array([w for _, w in chosen])
             states = np.stack([frames[i].state for i in parents])  # type: ignore[union-attr]
@@ -160,11 +195,11 @@ def by_bins(edges: np.ndarray, rng: np.random.Generator) -> Choose:
     return choose
 
 
-def by_forecast(model: Outlook, see: str, later: np.ndarray, above: float, rng: np.random.Generator) -> Choose:
-    """As `Splitting` chooses. Args: see: attribute of a window; later: (days,) usual spread of the next day."""
+def by_forecast(model: Outlook, score: str, later: np.ndarray, above: float, rng: np.random.Generator) -> Choose:
+    """As `Splitting` chooses. Args: later: (days,) usual spread of the next day."""
 
     def choose(window: Split, day: int) -> list[tuple[int, float]]:
-        mean, spread = model.forecast(getattr(window, see)[-1], float(DAYS - 1 - day))
+        mean, spread = model.forecast(window.inputs(score, day, DAYS - 1), float(DAYS - 1 - day))
         worth = worths(mean, spread, np.minimum(later[day], spread), above)
         return split(window.weights[-1], worth, (mean - above) / spread, MEMBERS, DEFENSIVE, rng)
 
@@ -176,14 +211,14 @@ def learned(windows: Sequence[Split], score: str) -> tuple[Outlook, np.ndarray]:
 
     The flow is stationary, so a state tells of any later day as of the last.
     """
-    see, rows = "own" if score == "own" else "fields", []
+    rows = []
     for number, window in enumerate(windows):
         for last in range(COUNTED - 1, DAYS):
             for day in range(last):
                 place, came = window.ancestors(day, last), window.outcome[last]
                 counted = window.weights[last]
                 first = number * MEMBERS + window.ancestors(0, last)
-                inputs = getattr(window, see)[day][place]
+                inputs = window.inputs(score, day, last)[place]
                 rows.append((inputs, came, np.full(len(came), float(last - day)), counted, first))
     inputs, outcome, lead, weights, groups = (np.concatenate(each) for each in zip(*rows, strict=True))
     batch = ALONE if score == "linear" else 64
@@ -209,9 +244,11 @@ def replica(keep: Path, score: str, above: float, seed: int, flow: dict[str, obj
         if number >= PLAIN and score == "bins":
             choose = by_bins(edges, rng)
         elif number >= PLAIN and model is not None:
-            choose = by_forecast(model, "own" if score == "own" else "fields", later, above, rng)
+            choose = by_forecast(model, score, later, above, rng)
         places = ((np.arange(MEMBERS) + rng.random()) / MEMBERS * len(archive)).astype(int)
-        windows.append(simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose, flow))
+        windows.append(
+            simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose, flow, score == "coarse")
+        )
         days += sum(map(len, windows[-1].outcome))
         if number >= PLAIN:
             beyond = windows[-1].weights[-1] * (windows[-1].outcome[-1] > above)
@@ -236,7 +273,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for each in (long, some):
         each.add_argument("--keep", type=Path, required=True)
         each.add_argument("--truncation", type=int, choices=STEPS_S, default=15)
-    some.add_argument("--score", choices=("plain", "bins", "own", "linear", "network"), required=True)
+    some.add_argument("--score", choices=("plain", "bins", "own", "coarse", "linear", "network"), required=True)
     some.add_argument("--p", type=float, default=1e-3)
     some.add_argument("--seeds", type=int, nargs=2, default=(0, 20))
     table.add_argument("lines", type=Path, nargs="+")

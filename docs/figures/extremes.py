@@ -17,6 +17,7 @@ LINES = Path(__file__).with_suffix(".jsonl")
 SCORES = {
     "bins": "bins of the wind",
     "own": "forecast from the wind",
+    "coarse": "coarser solver (T10)",
     "linear": "linear forecast from all fields",
     "network": "network on top of it",
 }
@@ -32,7 +33,7 @@ def main() -> None:
         axes.plot(p, np.sqrt((1 - p) / p * DAYS / days), color="0.5", ls="--", label="plain sampling (computed)")
         for number, (score, label) in enumerate(SCORES.items()):
             mine = [row for row in rows if row["score"] == score]
-            at = np.array([float(str(row["p"])) for row in mine]) * 1.05 ** (number - 1.5)
+            at = np.array([float(str(row["p"])) for row in mine]) * 1.05 ** (number - 2)
             error = np.array([float(str(row["relative_error"])) for row in mine])
             ends = np.array([[float(str(row[n])) for n in ("error_low", "error_high")] for row in mine]).T
             axes.errorbar(at, error, np.abs(ends - error), fmt="o", ms=4, capsize=2, color=f"C{number}", label=label)
