@@ -48,7 +48,23 @@ PROGRAM = "tests/apps/test_program.py"
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
 CLIMATE = "tests/apps/shallow_water/test_climate.py"
 
+LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
+
 BUGS = [
+    Bug("engine/labeller.py", "if asked.frame not in under_way:", "if asked.label not in self._works:", LABELLER),
+    Bug("engine/labeller.py", "len(self._labels.asked) + failed", "len(self._labels.asked)", LABELLER),
+    Bug("engine/labeller.py", "if models.under_way and not models.newest:", "if not models.newest:", LABELLER),
+    Bug("engine/labeller.py", "(sum(drawn), len(drawn))", "(0, 0)", LABELLER),
+    Bug("engine/labeller.py", "if self._run.directory.answer(asked.label).exists():", "if False:", LABELLER),
+    Bug("journal/modes/labels.py", "asked.drawn and asked.model == newest", "asked.drawn", LABELLER),
+    Bug("journal/modes/labels.py", "asked.version != version or lost", "lost", LABELLER),
+    Bug("store/labels.py", "if name in self.answers:", "if name not in self.frames:", LABELLER),
+    Bug("steering/labelling.py", "rng.choice(visited, due)", "rng.choice(visited[~asked[visited]], due)", LABELLING),
+    Bug("steering/labelling.py", "(doubt > self.above) & ~asked", "doubt > self.above", LABELLING),
+    Bug("steering/labelling.py", "distance = np.minimum(distance, ((x[among] - x[among[far]]) ** 2).sum(axis=1))",
+        "pass", LABELLING),
+    Bug("steering/protocols.py", "if all(reasons) else None", "if any(reasons) else None", LABELLING),
+    Bug("worker/labelling.py", "or not np.isfinite(array).all()", "", "tests/worker/test_labelling.py"),
     Bug("steering/splitting.py", "np.searchsorted(held, cuts", "np.searchsorted(held, cuts[0] + 0 * cuts", SPLITTING),
     Bug("steering/splitting.py", "rng.random() * of_part", "0.5 * of_part", SPLITTING),
     Bug("steering/splitting.py", "np.interp(np.arange(members + 1) / members * line[-1], line, held)",
