@@ -116,7 +116,7 @@ class Story:
         self.directory.settings_file.write_text("params: {}\nseed: 1\nsite: {}\n")
         self._frames()
         self.rule, self.calls = rule, Counter[Place]()
-        self.workflow = workflow(labels, train=train)
+        self.workflow, self.left = workflow(labels, train=train), set[Place]()  # answered when a driver died
         self.workers = Workers(self.calls, fails, answers)
         self.site = load_site("laptop").model_copy(update={"labelling": Labellers(workers=workers)})
         self.site = self.site.serving(("simulation", "labelling"))
@@ -128,6 +128,9 @@ class Story:
     def open(self, left: int = 10**9) -> None:
         """A driver begins, or goes on."""
         self.recorder = Mortal(Journal(self.directory.journal), State(self.records()))
+        for number, asked in self.labels.asked.items():
+            if self.directory.answer(number).exists() and number not in self.labels.answers:
+                self.left.add(asked.frame[:2])
         if not self.recorder.state.walkers:
             self._simulate(self.recorder)
         self.recorder.left = left
@@ -202,6 +205,7 @@ def test_each_frame_in_doubt_is_asked_once_and_its_answer_kept_whoever_dies(
     assert sorted(asked) == list(range(2, FRAMES * SEGMENTS))
     assert not story.labels.waiting
     assert story.calls.total() <= len(asked) + 2 * len(dies_after), "but for calls that died with the driver"
+    assert all(story.calls[frame] == 1 for frame in story.left), "an answer that lies on disk is taken"
     np.testing.assert_array_equal(story.stored["y"], story.stored["x"])
     assert sorted(story.stored["x"]) == sorted(asked)
     assert list((story.directory.path / "answers").iterdir()) == []
@@ -252,6 +256,13 @@ def test_audits_are_drawn_of_all_that_the_model_visited_and_judge_it(tmp_path: P
     assert {each.row for each in train}.isdisjoint({each.row for each in audits})
     assert max(story.calls.values()) == 1
     assert story.labels.bound == 0.5
+
+
+def test_a_frame_that_several_ask_for_at_once_is_labelled_once(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", Doubtful("doubt", above=0.5, most=20, audits=1.0), workers=8, steps=40)
+    drawn = Counter(each.frame for each in story.labels.asked.values())
+    assert max(drawn.values()) > 1
+    assert max(story.calls.values()) == 1
 
 
 def test_audits_of_the_newest_model_judge_and_older_ones_are_trained_on(tmp_path: Path) -> None:
