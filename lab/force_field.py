@@ -28,7 +28,7 @@ from steersman.benchmarks.train import say
 from steersman.stages import loading
 
 ARMS = ("doubt", "random", "before")
-LABELS, TEMPERATURE_K = 120, 2400.0
+LABELS, TEMPERATURE_K = 120, 2000.0
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
 RULE = 'label=Doubtful("spread", above=DOUBT, most=10, audits=0.1)'
 
@@ -86,9 +86,9 @@ def crystal() -> Any:
 def before(seed: int) -> models.Potential:
     """All labels before the first training, of rattled crystals."""
     out, alloy = Out(seed=seed, frames=10**6, seconds=600), crystal()
-    atoms.rattle(Start(alloy), out, EMT(), frames=LABELS)
+    atoms.rattle(Start(alloy), out, EMT(), frames=LABELS, stdev=0.25, strain=0.04)
     known = [out.stored[name] for name in ("positions", "cell", "energy", "forces")]
-    return models.Potential.fit(*known, numbers=alloy.numbers, epochs=60, seed=seed)
+    return models.Potential.fit(*known, numbers=alloy.numbers, epochs=80, batch=8, seed=seed)
 
 
 def dynamics(calculator: Any, seed: int) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ DOUBT = 0.1  # spread of the members' forces from which on a frame is labelled, 
 
 
 class ForceField(Params):
-    temperature_K: float = Field(2400.0, gt=0)  # it melts
+    temperature_K: float = Field(2000.0, gt=0)  # it melts
     cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
     labels: int = Field(150, ge=20)  # budget
     learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
@@ -37,11 +37,11 @@ def crystal(p):
 @wf.simulate(variables=atoms.VARIABLES, exact=True)
 def simulate(p, start, out):
     if start.model is None:
-        atoms.rattle(start, out)  # random displacements, until there is a network
+        atoms.rattle(start, out, stdev=0.25, strain=0.04)  # random displacements, until there is a network
         time.sleep(2)
         return
     potential, hot = start.model.calculator(), p.temperature_K
-    atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=5 * DOUBT)
+    atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=10 * DOUBT)
 
 @wf.label(variables=atoms.ANSWERS, error=atoms.force_error)
 def expensive(p, frame):
@@ -52,11 +52,11 @@ def error(model, frames):  # of audits: forces, eV/angstrom
     truth = frames.labelled
     return np.abs(model.said(truth["positions"], truth["cell"])[1] - truth["forces"]).mean()
 
-@wf.train(when=lambda p: every(labels=20, last=p.learn), gate=error)
+@wf.train(when=lambda p: every(labels=20, first=40, last=p.learn), gate=error)
 def learn(p, frames, last):
     truth = frames.labelled
     told = [truth[name] for name in ("positions", "cell", "energy", "forces")]
-    return models.Potential.fit(*told, numbers=truth["numbers"][0], init=last, epochs=40 if last is None else 20)
+    return models.Potential.fit(*told, numbers=truth["numbers"][0], init=last, epochs=60, batch=8)
 
 @wf.score(early=True)
 def score(p, model, frames):
