@@ -30,7 +30,7 @@ from steersman.stages import loading
 from steersman.stages.segment import Segment
 from steersman.store import SEGMENT, SEGMENT_FIELDS, Frames, Span
 from steersman.system.errors import BadInput, EngineError
-from steersman.worker.orders import plain
+from steersman.worker.orders import HANGS, plain, stop_name
 from tests.worker.test_walker import events, run_orders
 
 ROOT = Path(__file__).parents[2]
@@ -479,6 +479,26 @@ def test_tuples_are_exchanged_by_the_walker(calling: Callable[..., list[str]], t
         (frame,) = frames(exchange, Start(), out)
         assert (frame["codes"].tolist(), int(frame["n"]), frame["u"].tolist()) == ([-1, 0, 0, 2, 0, 0], 8, [0, 1, 2, 3])
         assert space.names() == [] or space.count("program.halo", int, np.ndarray) == 0
+
+
+def test_a_program_that_hangs_fails_as_a_function_does(calling: Callable[..., list[str]], tmp_path: Path) -> None:
+    """It is ended, and its walker goes on."""
+    words = calling("""
+        commit(0, u=np.array(os.getpid()))
+        time.sleep(1000)
+    """)
+
+    def simulate(p: Any, start: Start, out: Segment) -> None:
+        for frame in program(words, start, out, stop_s=0.1):
+            out.append(**frame)
+            out.space.put(HANGS, out.name, out.first_row + 1, "it is silent")
+            out.space.put(stop_name(out.name), out.name)
+
+    with Server.start(tmp_path / "bus") as server, TupleSpace.connect(server.url) as space:
+        run_orders(space, tmp_path, simulate, [(n, plain(Order(start=n, seed=n))) for n in range(2)])
+        assert [(each["how"], each["cause"]) for each in events(space, "ended")] == [("failed", "it is silent")] * 2
+    pids = Frames(tmp_path / "frames").read("u", Span("w0", 0, 2))
+    assert not any(psutil.pid_exists(pid) for pid in pids.tolist())
 
 
 def test_a_walker_stores_the_frames_of_its_programs(calling: Callable[..., list[str]], tmp_path: Path) -> None:
