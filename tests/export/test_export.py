@@ -14,6 +14,7 @@ import pytest
 import xarray
 
 import steersman
+from steersman import models
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
 from steersman.data import choice, export
@@ -355,3 +356,17 @@ def test_values_that_no_type_of_a_netcdf_file_holds_are_told(value: complex) -> 
     with pytest.raises(BadInput) as told:
         _classic(xarray.DataArray(np.array([value]), name="hashes"))
     assert "hashes" in str(told.value)
+
+
+def test_a_model_of_a_run_is_written_by_its_number(
+    command: Callable[..., int], run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing that is there is replaced without a word."""
+    models.PCA.fit(np.eye(4), latent=2).save(run.model(7))
+    assert command("--model", f"7={tmp_path / 'model.pt'}") == 0
+    assert (tmp_path / "model.pt").stat().st_size > 0
+    for wrong in (["7=model.pt", "--tables", tmp_path], ["model.pt"], [f"7={tmp_path / 'model.pt'}"]):
+        assert command("--model", *wrong) == 2
+    capsys.readouterr()
+    assert command("--model", f"8={tmp_path / 'other.pt'}") == 2
+    assert "Valid: 7" in capsys.readouterr().err

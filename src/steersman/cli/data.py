@@ -19,7 +19,7 @@ from steersman.cli.options import Json, RunPath, Trust
 from steersman.cli.printing import err, say, say_rows
 from steersman.data.history import History
 from steersman.journal import manifest, run_directory
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
     from steersman.data.listing import Listed
@@ -54,6 +54,14 @@ def export(
         str, typer.Option("--range", metavar="A:B", help="only frames A to B of the selected ones, counted from 0")
     ] = "",
     stride: Annotated[int, typer.Option("--stride", min=1, help="only each N-th of the selected frames")] = 1,
+    model: Annotated[
+        str,
+        typer.Option("--model", metavar="N=FILE", help="model N as .pt2 (torch.export), .onnx or .pt (TorchScript)"),
+    ] = "",
+    shape: Annotated[
+        str,
+        typer.Option("--shape", metavar="A,B", help="of one input of the model's `forward`, for --model"),
+    ] = "",
     topology: Annotated[
         Path | None,
         typer.Option("--topology", metavar="FILE", help="file with the atoms (default: the run's topology.pdb)"),
@@ -63,17 +71,20 @@ def export(
     ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
-    """Write frames to a trajectory (.xtc, .dcd, .pdb, .nc), or all tables, for other programs."""
+    """Write frames to a trajectory (.xtc, .dcd, .pdb, .nc), all tables, or a model, for other programs."""
     from steersman.data import choice
     from steersman.data.export import trajectory, write_tables
     from steersman.data.lineage import rows
 
-    if [lineage, frames, tables].count(None) != 2:
-        raise BadInput("give one of --lineage FILE, --frames FILE and --tables DIR")
+    if [lineage, frames, tables, model or None].count(None) != 3:
+        raise BadInput("give one of --lineage FILE, --frames FILE, --tables DIR and --model N=FILE")
     if lineage and (not segment or score or cluster):
         raise BadInput("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
     directory = run_directory.open_run(run)
     with run_directory.reading(directory), damage_in_a_line(), _stoppable():
+        if model:
+            _write_model(directory, model, shape, overwrite=overwrite)
+            return
         history = History(directory)
         if tables:
             for file in write_tables(history, tables, overwrite=overwrite):
@@ -96,6 +107,23 @@ def export(
     atoms = topology or directory.topology
     beside = f"; its atoms are in {atoms}" if atoms.exists() else ""
     err.plain(f"wrote {len(found):,} frames to {path}{beside}")
+
+
+def _write_model(directory: run_directory.RunDirectory, words: str, shape: str, *, overwrite: bool) -> None:
+    from steersman.data.export import check_new
+    from steersman.models import portable
+    from steersman.stages import trust
+
+    version, _, file = words.partition("=")
+    if not (version.isdecimal() and file and shape.replace(",", "").isdecimal() >= bool(shape)):
+        raise BadInput(f"--model {words} --shape {shape}: write e.g. --model 7=model.onnx --shape 3,64,64")
+    folder = directory.model(int(version))
+    if not folder.is_dir():
+        raise UnknownName("model", version, [str(int(each.name)) for each in folder.parent.glob("[0-9]*")])
+    check_new(Path(file), overwrite)
+    sizes = [int(each) for each in shape.split(",")] if shape else None
+    portable.write(trust.load_model(folder, directory.workflow), Path(file), sizes)
+    err.plain(f"wrote model {version} to {file}")
 
 
 def report(run: RunPath, code: Trust = False) -> None:
