@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import shutil
 import signal
 import stat
@@ -154,6 +156,49 @@ def test_a_solver_in_another_language_gives_the_frames_of_the_same_one_in_python
         later.append(**frame)
     expected = in_python(out.frame()["u"], int(out.restart["dice"]), lambda u: -0.5 * u)
     assert later.stored["u"].tolist() == [u.tolist() for u in expected]
+
+
+class Lorenz(Params):
+    frames_each: int = 3
+    coarse: int = 0
+    spin: int = 0
+    every: int = 1
+    fast: bool = False
+
+
+def slow(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Rates of the slow variables of Lorenz (1996)."""
+    return np.asarray(np.roll(x, 1) * (np.roll(x, -1) - np.roll(x, 2)) - x + 20 - u)
+
+
+@pytest.mark.slow
+def test_lorenz_steps_as_python_does_by_what_is_answered_and_by_its_own_fast_variables(
+    built: Callable[..., str],
+) -> None:
+    built("gcc", "-c", HERE / "steersman.c", name="client.o")
+    words = [built("gfortran", HERE / "steersman.f90", EXAMPLES / "lorenz.f90", "client.o", name="lorenz")]
+
+    def tenth(p: Any, model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {"u": 0.1 * inputs["x"]}
+
+    x, d = 10 * np.random.default_rng(2).random(512), 0.005
+    for frame in frames(words, Start(params=Lorenz(), answers={"closure": tenth}, frame={"x": x})):
+        x = x + step(functools.partial(slow, u=0.1 * x), x, d)
+        assert np.allclose(frame["x"], x, rtol=0, atol=1e-12)
+    solved = frames(words, Start(params=Lorenz(fast=True, spin=200), frame={"x": x}))
+    for one, other in itertools.pairwise(solved):
+        between = slow((one["x"] + other["x"]) / 2, (one["u"] + other["u"]) / 2)  # right to the second order
+        apart = (other["x"] - one["x"]) / d - between
+        assert np.sqrt((apart**2).mean()) < 0.02 * np.sqrt((between**2).mean())
+        assert abs(one["u"].mean()) > 0.5
+
+
+def step(of: Callable[[np.ndarray], np.ndarray], x: np.ndarray, d: float) -> np.ndarray:
+    """What x grows by in a step of Runge and Kutta."""
+    a = of(x)
+    b = of(x + d / 2 * a)
+    c = of(x + d / 2 * b)
+    return d / 6 * (a + 2 * b + 2 * c + of(x + d * c))
 
 
 @pytest.mark.slow
