@@ -41,14 +41,12 @@ def polynomial(x: np.ndarray, u: np.ndarray) -> Answer:
     return lambda p, model, inputs: {"u": np.polyval(fitted, inputs["x"])}
 
 
-def climate(path: str, seed: int, answer: Answer | None, model: Any = None) -> tuple[np.ndarray, float]:
+def climate(given: dict[str, Any], seed: int, answer: Answer | None, model: Any = None) -> tuple[np.ndarray, float]:
     """(frames, places) of a long run, and processor time of a slow step in microseconds."""
-    given = {"frames_each": FRAMES, "coarse": 0, "spin": SPIN, "every": EVERY, "fast": answer is None}
-    start = Start(
-        params=lorenz.Lorenz(program=path, **given), answers={"closure": answer} if answer else {}, load=lambda: model
-    )
+    p = lorenz.Lorenz(**given, frames_each=FRAMES, coarse=0, spin=SPIN, every=EVERY, fast=answer is None)
+    start = Start(params=p, answers={"closure": answer} if answer else {}, load=lambda: model)
     out, before = Out(seed=seed, frames=2 * FRAMES, seconds=1e6), used_s()
-    for frame in program([path], start, out):
+    for frame in program([p.program], start, out):
         out.append(**frame)
     return np.asarray(out.stored["x"]), 1e6 * (used_s() - before) / (SPIN + FRAMES * EVERY)
 
@@ -80,14 +78,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--h", type=float, default=0.5, help="how strongly slow and fast variables are coupled")
     chosen = parser.parse_args()
-    path = str(Path(chosen.program).resolve())
+    given = {"program": str(Path(chosen.program).resolve()), "h": chosen.h}
     for seed in range(1, chosen.seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "run"
-            steersman.run(
-                Path(lorenz.__file__), run_dir=place, set={"program": path}, rounds=True, workers=1, seed=seed
-            )
+            steersman.run(Path(lorenz.__file__), run_dir=place, set=given, rounds=True, workers=1, seed=seed)
             versions = sorted((place / "models").glob("[0-9]*"))
             networks = [models.Model.load(each) for each in (versions[0], versions[-1])]
             first = steersman.open_run(place).dataset().isel(frame=slice(0, 100)).load()
@@ -98,10 +95,13 @@ def main() -> None:
         }  # fmt: skip
         full: np.ndarray | None = None
         for number, (name, (answer, model)) in enumerate(closures.items()):
-            x, cpu_us = climate(path, 100 * seed + number, answer, model)
+            x, cpu_us = climate(given, 100 * seed + number, answer, model)
             full = x if full is None else full
             print(
-                json.dumps({"seed": seed, "closure": name, **compared(x, full), "cpu_us": round(cpu_us, 1)}), flush=True
+                json.dumps(
+                    {"h": chosen.h, "seed": seed, "closure": name, **compared(x, full), "cpu_us": round(cpu_us, 1)}
+                ),
+                flush=True,
             )
 
 

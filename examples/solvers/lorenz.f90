@@ -3,19 +3,20 @@ program lorenz  ! Lorenz 96 on two scales: slow x, and fast y, which cost most o
   use steersman
   implicit none
   integer, parameter :: K = 512, J = 32, N = J * K, WITHIN = 5           ! fast steps within a slow one
-  real(real64), parameter :: F = 20, H = 0.5_real64, B = 10, C = 10, DT = 0.005_real64
-  real(real64) :: x(K), u(K), y(N)
+  real(real64), parameter :: F = 20, B = 10, C = 10, DT = 0.005_real64
+  real(real64) :: x(K), u(K), y(N), h
   integer :: frames_each, coarse, spin, every, frame, i, code, stopped
   integer(int32) :: seed31
   logical :: fast                                                        ! y is solved while frames are stored
 
-  frames_each = 20; coarse = 0; spin = 200; every = 10; fast = .true.; seed31 = 1
+  frames_each = 20; coarse = 0; spin = 200; every = 10; fast = .true.; h = 0.5; seed31 = 1
   call steersman_must(steersman_open())
   call steersman_must(steersman_parameter("frames_each", frames_each))
   call steersman_must(steersman_parameter("coarse", coarse))             ! slow steps with the answer in place of y
   call steersman_must(steersman_parameter("spin", spin))                 ! slow steps before the first frame
   call steersman_must(steersman_parameter("every", every))               ! slow steps between two frames
   call steersman_must(steersman_parameter("fast", fast))
+  call steersman_must(steersman_parameter("h", h))                       ! how strongly x and y are coupled
   call steersman_must(steersman_seed(seed31=seed31))
   call random_seed(put=[(seed31 + i, i = 1, 64)])
   call random_number(x); call random_number(y)
@@ -92,13 +93,13 @@ contains
     p(1:N) = y; p(0) = y(N); p(N + 1:N + 2) = y(1:2)
     rate = -C * B * p(2:N + 1) * (p(3:N + 2) - p(0:N - 1)) - C * y
     do m = 1, K
-      rate((m - 1) * J + 1:m * J) = rate((m - 1) * J + 1:m * J) + H * C / B * x(m)
+      rate((m - 1) * J + 1:m * J) = rate((m - 1) * J + 1:m * J) + h * C / B * x(m)
     end do
   end function
 
   function coupling(y) result(u)
     real(real64), intent(in) :: y(N)
     real(real64) :: u(K)
-    u = H * C / B * sum(reshape(y, [J, K]), dim=1)
+    u = h * C / B * sum(reshape(y, [J, K]), dim=1)
   end function
 end program

@@ -34,6 +34,7 @@ class Lorenz(Params):
     spin: int = 200
     every: int = 20
     fast: bool = True
+    h: float = 0.5
     frames: int = 400
     train_every: int = 100
 

@@ -164,6 +164,7 @@ class Lorenz(Params):
     spin: int = 0
     every: int = 1
     fast: bool = False
+    h: float = 0.5
 
 
 def slow(x: np.ndarray, u: np.ndarray) -> np.ndarray:
