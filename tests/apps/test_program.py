@@ -199,7 +199,7 @@ def step(of: Callable[[np.ndarray], np.ndarray], x: np.ndarray, d: float) -> np.
     a = of(x)
     b = of(x + d / 2 * a)
     c = of(x + d / 2 * b)
-    return d / 6 * (a + 2 * b + 2 * c + of(x + d * c))
+    return np.asarray(d / 6 * (a + 2 * b + 2 * c + of(x + d * c)))
 
 
 @pytest.mark.slow
