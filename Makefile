@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 LIVE := src/steersman/dashboard/live
-EXTRAS := md,mpi,data,alloys,potentials,diffraction,cosmology,onnx,browser,dev,docs
+EXTRAS := md,mpi,data,alloys,potentials,diffraction,cosmology,mcp,onnx,browser,dev,docs
 
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 

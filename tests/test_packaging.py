@@ -33,7 +33,19 @@ def test_the_conda_recipe_has_the_bounds_of_the_wheel() -> None:
             assert asked[CONDA.get(name, name)] == version, name
     assert recipe["context"]["version"] == PROJECT["version"]
     optional = bounds(recipe["requirements"]["run_constraints"])
-    for extra in ("md", "data", "analysis", "tune", "onnx", "alloys", "diffraction", "cosmology", "mpi", "globus"):
+    for extra in (
+        "md",
+        "data",
+        "analysis",
+        "tune",
+        "mcp",
+        "onnx",
+        "alloys",
+        "diffraction",
+        "cosmology",
+        "mpi",
+        "globus",
+    ):
         for name, version in bounds(PROJECT["optional-dependencies"][extra]).items():
             assert optional[name] == version, name
 
