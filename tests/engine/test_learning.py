@@ -19,11 +19,12 @@ from steersman.executors.site_files import load_site
 from steersman.executors.workers import Trainers
 from steersman.journal.file import Journal, read
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Hired, Note, Published, Scored, Start, Trained
+from steersman.journal.records import Answered, Began, Hired, Note, Published, Scored, Start, Trained
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty
+from steersman.steering import Doubtful, Novelty
 from steersman.store import Span
+from steersman.worker import labelling
 from steersman.worker.training_job import TrainingJob
 
 FRAME_S, STEP_S = 1.0, 0.1
@@ -32,7 +33,8 @@ FRAME_S, STEP_S = 1.0, 0.1
 class Pool:
     """Stands for Parsl with workers that take jobs one after another: a training takes so long, a scoring so long."""
 
-    def __init__(self, workers: int, training_s: float, scoring_s: float) -> None:
+    def __init__(self, workers: int, training_s: float, scoring_s: float, label_s: float = 0.0) -> None:
+        self.label_s = label_s
         self.free, self.training_s, self.scoring_s, self.now = [0.0] * workers, training_s, scoring_s, 0.0
         self.waiting: list[tuple[float, Future[Any], Any]] = []
 
@@ -40,7 +42,13 @@ class Pool:
         future: Future[Any] = Future()
         if isinstance(words[0], TrainingJob):
             rows = sum(span.rows for span in words[0].window)
-            takes, result = self.training_s, {"history": [], "frames": rows, "accepted": True, "reason": ""}
+            takes = self.training_s
+            result: Any = {"history": [], "frames": rows, "accepted": True, "reason": ""}
+        elif function is labelling.label:
+            file = RunDirectory(Path(words[0])).answer(words[1])
+            file.parent.mkdir(exist_ok=True)
+            np.savez(file, y=1.0)
+            takes, result = self.label_s, {}
         else:
             spans: Iterable[Span] = words[2]
             takes, result = self.scoring_s, {"x": np.full(sum(span.rows for span in spans), float(words[1]))}
@@ -60,16 +68,26 @@ class Story:
     """A walker that publishes a frame a second, and learns from them; all that was recorded, with times."""
 
     def __init__(
-        self, folder: Path, workers: int, training_s: float, scoring_s: float, batch: int, for_s: float
+        self,
+        folder: Path,
+        workers: int,
+        training_s: float,
+        scoring_s: float,
+        batch: int,
+        for_s: float,
+        label_s: float = 0.0,
     ) -> None:
-        pool, now = Pool(workers, training_s, scoring_s), [0.0]
+        pool, now = Pool(workers, training_s, scoring_s, label_s), [0.0]
         recorder = Recorder(Journal(folder / "journal.jsonl", clock=lambda: now[0]), State())
         workflow = Workflow("x", Params, stop=budget(frames=10**9))
         workflow.simulate()(lambda p, start, out: None)
         workflow.train(when=every(frames=1))(lambda p, frames, last: None)
         workflow.score(batch=batch)(lambda p, model, frames: {})
-        workflow.steer(Novelty("x"))
-        site: Site = load_site("laptop").model_copy(update={"training": Trainers(workers=workers)})
+        workflow.steer(Novelty("x"), label=Doubtful("x", above=-1.0) if label_s else None)
+        if label_s:
+            workflow.label()(lambda p, frame: {})
+        changed = {"training": Trainers(workers=workers), "labelling": None}
+        site: Site = load_site("laptop").model_copy(update=changed)
         run = Driven(
             directory=RunDirectory(folder), workflow=workflow, params=Params(), site=site, recorder=recorder, seed=1
         )
@@ -119,6 +137,19 @@ def test_with_one_worker_for_both_a_frame_waits_for_a_training_and_two_batches(
     assert max(np.diff([record.t for record in late])) <= training_s + 2 * scoring_s + 1.0
     assert max(story.ages()) <= 2
     assert {record.model for record in story.of(Scored)} >= {record.model for record in story.of(Trained)[:-2]}
+
+
+@pytest.mark.parametrize("label_s", [2.0, 10.0])
+def test_with_one_worker_for_all_three_each_gets_its_turn(tmp_path: Path, label_s: float) -> None:
+    """Whatever a label takes: of three jobs in a row one is no label, and none of them waits for long."""
+    story = Story(tmp_path, 1, 4.0, 2.0, batch=10_000, for_s=800.0, label_s=label_s)
+    late = [each for each in story.records if isinstance(each, Scored | Trained | Answered) and each.t > 100.0]
+    kinds = [type(each) for each in late]
+    assert (Answered,) * 3 not in zip(kinds, kinds[1:], kinds[2:], strict=False)
+    for kind in (Scored, Trained, Answered):
+        gaps = np.diff([100.0, *(each.t for each in late if isinstance(each, kind)), 800.0])
+        assert gaps.max() <= 2 * (4.0 + 2 * 2.0 + 4 * label_s), kind
+    assert max(story.ages()) <= 2
 
 
 def test_with_workers_of_its_own_a_scoring_that_was_begun_is_used_whatever_model_comes(tmp_path: Path) -> None:
