@@ -100,6 +100,7 @@ class Split:
         fields: (members, 5, rows, columns) height, u, v, and these two everywhere.
         outcome: (members,) of a window that would end on this day.
         coarse: (members, days left) the same of each day that is left, by a coarser solver without noise; or nothing.
+        coarse_s: CPU seconds that this took.
         weights, parents: (members,) of a day, and their places in the day before.
     """
 
@@ -107,6 +108,7 @@ class Split:
     own: list[np.ndarray] = field(default_factory=list)
     outcome: list[np.ndarray] = field(default_factory=list)
     coarse: list[np.ndarray] = field(default_factory=list)
+    coarse_s: float = 0.0
     weights: list[np.ndarray] = field(default_factory=list)
     parents: list[np.ndarray] = field(default_factory=list)
 
@@ -171,7 +173,9 @@ def simulate(
         if day < DAYS - 1:
             if coarse:
                 now = np.stack([frame.state for frame in frames])  # type: ignore[union-attr]
+                began = time.process_time()
                 window.coarse.append(foreseen(now, days, DAYS - 1 - day))
+                window.coarse_s += time.process_time() - began
             chosen = choose(window, day)
             parents, weights = np.array([i for i, _ in chosen]), np.array([w for _, w in chosen])
             states = np.stack([frames[i].state for i in parents])  # type: ignore[union-attr]
@@ -250,6 +254,7 @@ def replica(keep: Path, score: str, above: float, seed: int, flow: dict[str, obj
             simulate(rng.permutation(archive)[places], int(rng.integers(2**63)), choose, flow, score == "coarse")
         )
         days += sum(map(len, windows[-1].outcome))
+        trained_s += windows[-1].coarse_s
         if number >= PLAIN:
             beyond = windows[-1].weights[-1] * (windows[-1].outcome[-1] > above)
             estimates.append(float(beyond.sum()))
