@@ -1,6 +1,6 @@
 """Does a network that a Fortran program asks pay? The climates of Lorenz 96 with and without its fast variables.
 
-python -m lab.lorenz --program lorenz > lab/notebook/lorenz.jsonl      # examples/solvers/lorenz.py says how to build it
+python -m lab.lorenz --program lorenz       # examples/solvers/lorenz.py says how to build it
 
 For each seed a campaign of examples/solvers/lorenz.py trains networks: the first on frames of the full solver alone,
 the last also on states to which networks led. Then each closure runs as long as the full solver: a JSON line for each.
