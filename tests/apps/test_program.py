@@ -362,22 +362,41 @@ def test_a_program_that_is_killed_loses_nothing_that_it_committed(calling: Calla
     assert (kept, error.value.exit_code) == ([0, 1, 2, 3, 4], -signal.SIGKILL)
 
 
-def test_a_walker_that_dies_ends_its_program(calling: Callable[..., list[str]], tmp_path: Path) -> None:
-    """Also one that calls nothing for hours."""
-    words = calling("""
-        print(os.getpid(), flush=True)
-        commit(0, u=np.zeros(1))
+@pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_walker_that_dies_ends_its_program(
+    calling: Callable[..., list[str]], tmp_path: Path, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that calls nothing for hours; and under MPI the ranks that never call."""
+    monkeypatch.setenv("FOLDER", str(tmp_path))
+    lines = """
+        rank = MPI.COMM_WORLD.rank if "mpi4py" in sys.modules else 0
+        open(f"{os.environ['FOLDER']}/{rank}.pid", "w").write(str(os.getpid()))
+        if rank == 0:
+            must(lib.steersman_open())
+            commit(0, u=np.zeros(1))
         time.sleep(1000)
-    """)
-    walker = "import os, signal\nfrom steersman import Out, Start\nfrom steersman.apps.program import program\n"
-    walker += (
-        f"for frame in program({words!r}, Start(), Out(), cwd={str(tmp_path)!r}): os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    subprocess.run([sys.executable, "-c", walker], check=False)
-    pid = int((tmp_path / "stdout.txt").read_text())
-    with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(pid).wait(WAIT_S)
-    assert not psutil.pid_exists(pid)
+    """
+    head = "from mpi4py import MPI\n" if ranks else ""
+    words = calling(head + textwrap.dedent(lines), opened=False)
+    if ranks:
+        pytest.importorskip("mpi4py")
+        words = [tool("mpiexec"), "-n", str(ranks), *words]
+    files = [str(tmp_path / f"{rank}.pid") for rank in range(max(1, ranks))]
+    walker = f"""
+        import os, signal, time
+        from steersman import Out, Start
+        from steersman.apps.program import program
+        for frame in program({words!r}, Start(), Out()):
+            while not all(os.path.exists(file) and os.path.getsize(file) for file in {files}):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(walker)], check=False, timeout=WAIT_S)
+    for file in files:
+        pid = int(Path(file).read_text())
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).wait(WAIT_S)
+        assert not psutil.pid_exists(pid)
 
 
 def test_the_socket_is_for_this_user_and_asks_for_the_token(calling: Callable[..., list[str]]) -> None:
