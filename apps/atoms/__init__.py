@@ -18,5 +18,6 @@ if TYPE_CHECKING:
     from steersman.apps.atoms.labels import answer as answer
     from steersman.apps.atoms.labels import force_error as force_error
     from steersman.apps.atoms.labels import read as read
+    from steersman.apps.atoms.labels import write as write
 else:
     __all__, __getattr__, __dir__ = lazy(__name__)

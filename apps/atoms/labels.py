@@ -8,6 +8,7 @@ from typing import Any
 
 import ase.io
 import numpy as np
+from ase.calculators.singlepoint import SinglePointCalculator
 
 from steersman.apps.atoms.dynamics import atoms_of
 from steersman.store import Variable
@@ -43,3 +44,14 @@ def read(file: str | Path) -> dict[str, np.ndarray]:
         "energy": np.array([one.get_potential_energy() for one in each]),
         "forces": np.stack([one.get_forces() for one in each]),
     }  # fmt: skip
+
+
+def write(file: str | Path, labelled: Mapping[str, np.ndarray]) -> None:
+    """Write labelled frames, such as `open_run(RUN).labelled`, as `.extxyz`, from which other programs learn."""
+    structures = []
+    for number in range(len(labelled["energy"])):
+        atoms = atoms_of({name: labelled[name][number] for name in ("numbers", "positions", "cell")})
+        energy, forces = float(labelled["energy"][number]), labelled["forces"][number]
+        atoms.calc = SinglePointCalculator(atoms, energy=energy, forces=forces)
+        structures.append(atoms)
+    ase.io.write(file, structures, format="extxyz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from steersman.journal.file import Journal
 from steersman.journal.records import Run, Session
 from steersman.journal.run_directory import create
 from steersman.stages import loading
+from steersman.stages.kinds import STAGES
 
 ALL = ["prepare", "simulate", "store", "train", "score", "steer"]
 
@@ -32,3 +34,10 @@ def test_only_stages_that_a_workflow_has_are_shown(has: tuple[str, ...], shown: 
     journal.append(Run(workflow="w", seed=0, slots=1, stages=has), Session(host="here", pid=1))
     journal.close()
     assert [stage["name"] for stage in stages.answer(Watched.of(History(directory)))["stages"]] == shown
+
+
+def test_every_stage_of_the_loop_has_its_place_in_the_drawing() -> None:
+    drawn = Path(stages.__file__).with_suffix(".js").read_text()
+    places = re.findall(r"(\w+): \[\d, \d\]", drawn)
+    loop = {each.recorded for each in STAGES} - {""}  # what is before it makes what prepare would
+    assert loop <= {*places}

@@ -35,8 +35,10 @@ class Label(Stage):
         yield "labels", rule is not None, what
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown:
+    def shown(cls, state: State, *, alive: bool) -> Shown | None:
         labels = state.mode(Labels)
+        if cls.recorded not in state.run.stages:  # an older journal does not say which there are; no older run has it
+            return None
         waiting, failed = len(labels.waiting), len(labels.answers) - len(labels.good)
         begun = sum(each.label in labels.begun for each in labels.waiting)
         now = f"{begun:,} at work" if begun and alive else ""

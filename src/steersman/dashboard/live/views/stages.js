@@ -7,7 +7,15 @@ const SVG = "http://www.w3.org/2000/svg",
   WIDE = 176,
   HIGH = 104,
   GAP = 58;
-const PLACE = { prepare: [0, 0], simulate: [1, 0], store: [2, 0], train: [3, 0], score: [3, 1], steer: [1, 1] };
+const PLACE = {
+  prepare: [0, 0],
+  simulate: [1, 0],
+  store: [2, 0],
+  train: [3, 0],
+  score: [3, 1],
+  steer: [1, 1],
+  label: [1, 2],
+};
 const FLOWS = [
   ["prepare", "simulate", "start"],
   ["simulate", "store", "frames"],
@@ -16,6 +24,8 @@ const FLOWS = [
   ["store", "score", "frames"],
   ["score", "steer", "scores"],
   ["steer", "simulate", "starts, stops"],
+  ["steer", "label", "frames in doubt"],
+  ["label", "train", "answers"],
 ];
 
 const svg = (tag, attributes, ...children) => {
@@ -47,9 +57,9 @@ export default class {
 
   _draw() {
     this._tasks();
-    const stages = Object.fromEntries(this.found.stages.map((s) => [s.name, s])),
-      W = 4 * WIDE + 3 * GAP + 20,
-      H = 2 * HIGH + GAP + 20,
+    const stages = Object.fromEntries(this.found.stages.filter((s) => s.name in PLACE).map((s) => [s.name, s])),
+      W = 4 * WIDE + 3 * GAP + 20 + (stages.label ? GAP / 2 : 0),
+      H = (stages.label ? 3 : 2) * (HIGH + GAP) - GAP + 20,
       at = (name) => {
         const [i, j] = PLACE[name];
         return [10 + i * (WIDE + GAP), 10 + j * (HIGH + GAP)];
@@ -97,6 +107,11 @@ export default class {
         path = `M${x0 + WIDE / 2} ${y1 > y0 ? y0 + HIGH : y0}V${y1 > y0 ? y1 - 2 : y1 + HIGH + 2}`;
         tx = x0 + WIDE / 2 + 6;
         ty = (y0 + y1 + HIGH) / 2 + 4;
+      } else if (y1 < y0) {
+        const x = x1 + WIDE + GAP / 3; // around what lies between
+        path = `M${x0 + WIDE} ${y0 + HIGH / 2}H${x}V${y1 + HIGH / 2}H${x1 + WIDE + 2}`;
+        tx = (x0 + WIDE + x) / 2;
+        ty = y0 + HIGH / 2 - 6;
       } else {
         path = `M${x0 + WIDE / 2} ${y0 + HIGH}V${y1 + HIGH / 3}H${x1 - 2}`;
         tx = (x0 + WIDE / 2 + x1) / 2;
