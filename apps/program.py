@@ -65,15 +65,11 @@ def program(
                     try:
                         if call.what == Do.COMMIT:
                             yield calls.frame(call.a)
-                        values = calls.values(call)
-                        line.answer(NONE, values) if isinstance(values, str) else line.give(call, values)
-                        del values  # it may be what was given
+                        _reply(line, call, calls.values(call))
                     except EngineError as refused:
                         line.answer(REFUSED, str(refused))
                     if call.kept():
-                        raise EngineError(
-                            f"{call.name} kept an input, which the next call overwrites: keep a copy of it"
-                        )
+                        raise EngineError(f"{call.name} kept an input, which is overwritten next: keep a copy of it")
                 if out.stopped:
                     asked_at = min(asked_at, time.monotonic())
                     if time.monotonic() - asked_at > stop_s and not over:
@@ -82,6 +78,13 @@ def program(
             if process.returncode:
                 raise failed(args, process.returncode, folder)
             calls.close()
+
+
+def _reply(line: Line, call: Call, values: Sequence[np.ndarray] | str) -> None:
+    if isinstance(values, str):
+        line.answer(NONE, values)
+    else:
+        line.give(call, values)
 
 
 class _Calls:
