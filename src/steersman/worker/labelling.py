@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ def label(
     settings: dict[str, Any],
     known: tuple[str, int] | None,
 ) -> dict[str, Any]:
-    """Answer for one frame, and leave the answer for the driver; or look at the one that is there.
+    """Answer for one frame, in a folder that goes with it, and leave the answer for the driver; or look at the one that
+    is there.
 
     Args:
         model: version of the model that is judged by it; 0: none.
@@ -48,7 +51,8 @@ def label(
             if known:
                 values = dict(Frames(directory.labels).row(*known))
             else:
-                values = checked(stage.function(loading.changed(workflow, params, settings), stored))
+                with TemporaryDirectory(prefix="steersman-label-") as folder, contextlib.chdir(folder):
+                    values = checked(stage.function(loading.changed(workflow, params, settings), stored))
             took_s = time.monotonic() - began
             error = float(stage.error(tasks.model_of(run, model), stored, values)) if stage.error and model else None
             if error is not None and not math.isfinite(error):
