@@ -5,7 +5,6 @@ Axes: n structures, A atoms, M members. Angstrom, eV.
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,19 +18,10 @@ from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.fitting.schedule import Schedule
 from steersman.models.model import Model
-from steersman.system.errors import BadValue, MissingExtra, UnknownName
+from steersman.models.networks.atom_graphs import PotentialCalculator, graph_of
+from steersman.models.networks.atom_graphs import network as network_of
+from steersman.system.errors import BadValue
 
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ase
-        from graph_pes.atomic_graph import AtomicGraph, to_batch
-        from graph_pes.models import ALL_PES_MODELS, AdditionModel, LearnableOffset
-except ImportError:
-    raise MissingExtra("graph-pes", "potentials") from None
-
-logging.getLogger("graph-pes").setLevel(logging.ERROR)  # it warns of structures of one composition, each time
-warnings.filterwarnings("ignore", module="graph_pes")  # of a cutoff that is another by rounding
 SMALL = {"channels": 48, "layers": 3, "expansion_features": 24}  # a SchNet of 40,000 numbers, for one core
 PER_ATOM = 10.0  # weight of the square error of the energy of an atom beside that of a component of a force
 
@@ -58,18 +48,12 @@ class Potential(Model):
         settings: dict[str, Any] | None = None,
     ) -> None:
         at_least(1, members=members, atoms=len(numbers))
-        kinds = {kind.__name__: kind for kind in ALL_PES_MODELS}
-        if network not in kinds:
-            raise UnknownName("network of a potential", network, kinds)
         config = {"numbers": [int(each) for each in numbers], "cutoff": float(cutoff), "members": members,
                   "network": network, "settings": settings}  # fmt: skip
         super().__init__(**config)
         chosen = SMALL if settings is None and network == "SchNet" else settings or {}
         self.numbers = np.array(config["numbers"])
-        self.members = nn.ModuleList(
-            AdditionModel(offset=LearnableOffset(), network=kinds[network](cutoff=cutoff, **chosen))
-            for _ in range(members)
-        )
+        self.members = nn.ModuleList(network_of(network, cutoff, chosen) for _ in range(members))
         self.to(torch.float32)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
@@ -158,7 +142,7 @@ class Potential(Model):
     def _one(self, positions: np.ndarray, cell: np.ndarray) -> tuple[float, np.ndarray, float]:
         return self.of_graph(self._graph(positions[None], cell[None]))
 
-    def of_graph(self, graph: AtomicGraph) -> tuple[float, np.ndarray, float]:
+    def of_graph(self, graph: Any) -> tuple[float, np.ndarray, float]:
         """Energy, forces (A, 3) and spread of one structure, as a graph of the library."""
         said = [member.predict(graph, ["energy", "forces"]) for member in self._each]
         forces = np.stack([one["forces"].detach().cpu().double().numpy() for one in said])
@@ -166,23 +150,16 @@ class Potential(Model):
         deviation = np.sqrt((forces.std(axis=0) ** 2).sum(axis=-1))
         return float(energy), forces.mean(axis=0), float(deviation.max())
 
-    def calculator(self) -> Any:
+    def calculator(self) -> PotentialCalculator:
         """A calculator of ASE: energy, forces and `spread`, see `said`. It is kept, for neighbours are."""
-        from steersman.apps.atoms.calculator import Committee
-
-        return Committee(self)
+        return PotentialCalculator(self)
 
     def write(self, file: str | Path, member: int = 0) -> None:
         """Write one member as a file of graph-pes, which ASE and LAMMPS load: `load_model(file).ase_calculator()`."""
         torch.save(self.members[member], file)
 
-    def _graph(self, positions: np.ndarray, cell: np.ndarray) -> AtomicGraph:
-        """One graph of several structures; periodic in the directions of vectors of the cell that are not 0."""
-        graphs = []
-        for one, box in zip(positions, cell, strict=True):
-            atoms = ase.Atoms(self.numbers, one, cell=box, pbc=np.abs(box).sum(axis=1) > 0)
-            graphs.append(AtomicGraph.from_ase(atoms, cutoff=self.config["cutoff"]))
-        return (to_batch(graphs) if len(graphs) > 1 else graphs[0]).to(self.device)
+    def _graph(self, positions: np.ndarray, cell: np.ndarray) -> Any:
+        return graph_of(self.numbers, positions, cell, self.config["cutoff"]).to(self.device)
 
     def _scale(self, positions: np.ndarray, cell: np.ndarray, energy: np.ndarray, forces: np.ndarray) -> None:
         """Begin with the mean energy of an atom, and the spread of energies."""

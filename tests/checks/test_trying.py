@@ -129,6 +129,8 @@ def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
         def rate(scores):
             from steersman.steering import averages, mean_of_rounds
             return mean_of_rounds(averages(scores, scores.values["error"])).value
+        @wf.label
+        def label(p, frame): return {"y": frame["x"]}
         @wf.before
         def before(p): return {"x": np.zeros(2)}
         @wf.held_out

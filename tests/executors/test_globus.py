@@ -79,7 +79,7 @@ def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.Mo
         ready(site)
     found = {each.what: each for each in findings(site)}
     assert not found["training executor"].ok
-    assert str(ENDPOINT) in found["training, scoring"].found
+    assert str(ENDPOINT) in found["training, scoring, labelling"].found
 
 
 @pytest.fixture

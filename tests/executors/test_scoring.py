@@ -162,4 +162,4 @@ def test_a_walltime_from_the_command_line_is_that_of_all_blocks() -> None:
 
     assert limits("polaris") == [90.0, 90.0]
     assert limits("slurm") == [90.0, 90.0]
-    assert limits("laptop") == [90.0, None], "training has no blocks there"
+    assert limits("laptop") == [90.0, None, None], "others have no blocks there"

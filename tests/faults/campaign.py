@@ -249,7 +249,7 @@ class Campaign:
         assert len(set(chosen)) == len(chosen)
         labelled = open_run(self.run).labelled
         np.testing.assert_array_equal(*(
-            (labelled["twice"], 2 * labelled["position"]) if labelled.rows else (0, 0)
+            (labelled["twice"], 2 * labelled["position"]) if len(labelled) else (0, 0)
         ))  # fmt: skip
 
     def _frames_when_told(self) -> int:

@@ -35,7 +35,6 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
 from steersman.stages import trust as allowed
 from steersman.steering import Scores
-from steersman.store import Labelled
 from steersman.system.errors import BadInput
 
 LOOK_EVERY_S = 0.5
@@ -108,7 +107,7 @@ class Run:
         return tables.labels(self._history)
 
     @property
-    def labelled(self) -> Labelled:
+    def labelled(self) -> Mapping[str, Any]:
         """Frames that have labels, with these, as `frames.labelled` of the train function has them."""
         return tables.labelled(self._history)
 
