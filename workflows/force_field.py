@@ -23,7 +23,7 @@ class ForceField(Params):
     cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
     labels: int = Field(150, ge=20)  # budget
     learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
-    trust: float = Field(0.2, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
+    trust: float = Field(0.4, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
 
 
 wf = Workflow("force_field", ForceField, stop=lambda p: trusted(below=p.trust) | budget(labels=p.labels))
