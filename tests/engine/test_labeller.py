@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,25 +46,10 @@ from steersman.steering import Doubtful, Scores
 from steersman.store import GroupWriter, Labelled
 from steersman.system.errors import UnknownName
 
-R = TypeVar("R", bound=Record)
+from .mortal import Killed, Mortal
+
 FRAMES, SEGMENTS = 8, 6
 Place = tuple[int, int]  # a walker and a row
-
-
-class Killed(Exception):
-    pass
-
-
-class Mortal(Recorder):
-    """Dies when so many records were written."""
-
-    left = 10**9
-
-    def record_all(self, several: list[R]) -> list[R]:
-        if self.left <= 0:
-            raise Killed
-        self.left -= 1
-        return super().record_all(several)
 
 
 class Workers:

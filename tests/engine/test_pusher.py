@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +30,6 @@ from steersman.engine.pusher import Pusher
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.modes.biases import Biases, file_of
-from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
     Biased,
@@ -52,27 +51,12 @@ from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
 from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
 
-R = TypeVar("R", bound=Record)
+from .mortal import Killed, Mortal
+
 BIAS = Opes("z", barrier_kT=8, lost=-0.3)  # so that a few are
 STEERING = Steering(Unsteered(), bias=BIAS)
 SLOTS, ROUNDS, FRAMES, STEPS = 2, 8, 10, 3
 ACCEPTED = {2: True, 4: False, 6: True}  # trainings, by the round that they end
-
-
-class Killed(Exception):
-    pass
-
-
-class Mortal(Recorder):
-    """Dies when so many records were written."""
-
-    left = 10**9
-
-    def record_all(self, several: list[R]) -> list[R]:
-        if self.left <= 0:
-            raise Killed
-        self.left -= 1
-        return super().record_all(several)
 
 
 class Basket:
