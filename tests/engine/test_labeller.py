@@ -297,6 +297,12 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
 
 
+def test_between_the_first_model_and_its_scores_nothing_is_asked_for(tmp_path: Path) -> None:
+    """A frame at random is worth less than one that the model doubts, which is known in a moment."""
+    story = Story(tmp_path / "run", Doubtful("later", above=0.5))
+    assert not story.labels.asked
+
+
 def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:
     story = Story(tmp_path / "run", RULE, labels=3, steps=0)
     story.open()

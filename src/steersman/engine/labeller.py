@@ -112,6 +112,8 @@ class Labeller:
         return rule.next(last) if last < rule.last else math.inf
 
     def _choose(self, rule: LabelRule, scores: Scores) -> None:
+        if self._run.state.models.newest and not set(rule.needs) <= set(scores.values):
+            return  # those of its first model are not there yet
         labels, number = self._labels, len(self._labels.asked)
         frames = frame_key(scores.walker.astype(np.int64), scores.row)
         asked = np.isin(frames, labels.keys(self._stage.version))
