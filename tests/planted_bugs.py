@@ -54,6 +54,7 @@ BUGS = [
     Bug("engine/labeller.py", "if asked.frame not in under_way:", "if asked.label not in self._works:", LABELLER),
     Bug("engine/labeller.py", "len(self._labels.asked) + failed", "len(self._labels.asked)", LABELLER),
     Bug("engine/labeller.py", "if models.under_way and not models.newest:", "if not models.newest:", LABELLER),
+    Bug("engine/labeller.py", "if self._run.state.models.newest and not set", "if not set", LABELLER),
     Bug("engine/labeller.py", "(sum(drawn), len(drawn))", "(0, 0)", LABELLER),
     Bug("engine/labeller.py", "if self._run.directory.answer(asked.label).exists():", "if False:", LABELLER),
     Bug("journal/modes/labels.py", "asked.drawn and asked.model == newest", "asked.drawn", LABELLER),
