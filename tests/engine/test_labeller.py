@@ -57,6 +57,7 @@ class Workers:
 
     def __init__(self, calls: Counter[Place], fails: Callable[[Place, int], bool], name: str) -> None:
         self.calls, self.fails, self.name, self.most = calls, fails, name, 0
+        self.judges = True  # else the error of the model cannot be measured
         self.open: list[tuple[Future[Any], Any]] = []
         self.due: list[tuple[Future[Any], Any]] = []
 
@@ -77,6 +78,9 @@ class Workers:
                 file.parent.mkdir(exist_ok=True)
                 values = {self.name: np.float64(frame[1] * (-1 if self.name == "x" else 1))}
                 np.savez(file, **values)  # type: ignore[arg-type]
+            if model and not self.judges:
+                future.set_exception(ValueError("no error"))
+                continue
             future.set_result({"node": "here", "took_s": 1.0, "error": 0.5 if model else None})
         self.due, self.open = self.open, []
 
@@ -241,6 +245,35 @@ def test_audits_are_drawn_of_all_that_the_model_visited_and_judge_it(tmp_path: P
     assert {each.row for each in train}.isdisjoint({each.row for each in audits})
     assert max(story.calls.values()) == 1
     assert story.labels.bound == 0.5
+    story.open()
+    with closing(story.recorder.journal):
+        story.recorder.record(Training(model=2, frames=48))
+        story.recorder.record(Trained(model=2, accepted=True, reason="", frames=1))
+        assert story.labels.bound == np.inf, "nothing is known of a model that was not audited yet"
+
+
+def test_answers_keep_their_names_also_in_a_later_session(tmp_path: Path) -> None:
+    """Else what one lacks would be read as NaN, or as 0."""
+    story = Story(tmp_path / "run", RULE, labels=5)
+    before = story.stored["y"]
+    story.workers.name, story.workflow = "x", workflow(10)
+    story.open()
+    with closing(story.recorder.journal):
+        story.label()
+        assert any(each.cause for each in story.labels.answers.values())
+    assert set(story.stored.answers) == {"y"}
+    np.testing.assert_array_equal(story.stored["y"], before)
+
+
+def test_an_answer_is_kept_and_not_asked_for_again_where_its_error_cannot_be_measured(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, steps=0)
+    story.workers.judges = False
+    story.open()
+    with closing(story.recorder.journal):
+        story.label()
+        assert set(story.calls.values()) == {1}
+        assert len(story.labels.good) == FRAMES * SEGMENTS - 2
+        assert story.recorder.state.stages["label"].failures, "and this is told"
 
 
 def test_a_frame_that_several_ask_for_at_once_is_labelled_once(tmp_path: Path) -> None:
@@ -312,12 +345,20 @@ def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> Non
         story.recorder.record(Began(walker=0, segment=SEGMENTS, start=SEGMENTS, first_row=first))
         story.recorder.record(Ended(
             walker=0, segment=SEGMENTS, start=SEGMENTS, first_row=first, end_row=first + 2, how="finished",
-            asks=(0, first),
+            asks=(0, 0, first),
         ))  # fmt: skip
         story.label()
         rows = [each.frame.row for each in story.labels.asked.values()]
         assert rows[0] == 0, "a frame that nobody can read yet waits"
+        assert rows.count(0) == 1
         assert first not in rows
+        story.recorder.record(Start(start=SEGMENTS + 1, seed=1))
+        story.recorder.record(Began(walker=0, segment=SEGMENTS + 1, start=SEGMENTS + 1, first_row=first + 2))
+        story.recorder.record(Ended(
+            walker=0, segment=SEGMENTS + 1, start=SEGMENTS + 1, first_row=first + 2, end_row=first + 3, how="finished",
+            asks=(0,),
+        ))  # fmt: skip
+        assert [frame.row for frame in story.labels.wishes] == [first], "what was asked for is not asked for again"
 
 
 def test_labelled_frames_are_read_with_their_answers_which_hide_variables_of_the_same_name(tmp_path: Path) -> None:

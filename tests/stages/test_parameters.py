@@ -11,9 +11,9 @@ from pydantic import field_validator
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
-from steersman.stages.rules import every
+from steersman.stages.rules import Every, every
 from steersman.stages.workflow import Workflow
-from steersman.steering import Progress, StopRule, budget
+from steersman.steering import Progress, StopRule, budget, trusted
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
@@ -74,6 +74,20 @@ def test_a_budget_of_simulated_time_in_an_unknown_unit_is_refused(unit: str) -> 
         assert repr(unit or "1") in refused.value.problem
     workflow = Workflow("times", Values, stop=rule)
     workflow.simulate(variables={"time": Variable((), "picosecond")})(lambda params, start, out: None)
+    loading.check_rules(workflow, Values())
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [budget(labels=1), budget(frames=1) | trusted(below=1.0), budget(frames=1) & budget(labels=1), every(labels=1)],
+)
+def test_a_rule_that_counts_labels_is_refused_where_nothing_gives_any(rule: Any) -> None:
+    stop, when = (budget(frames=1), rule) if isinstance(rule, Every) else (rule, every(frames=1))
+    workflow = Workflow("labels", Values, stop=stop)
+    workflow.train(when=when)(lambda params, frames, last: None)
+    with pytest.raises(BadValue):
+        loading.check_rules(workflow, Values())
+    workflow.label()(lambda params, frame: {})
     loading.check_rules(workflow, Values())
 
 

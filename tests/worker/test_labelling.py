@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.store import FRAME, GroupWriter
 from steersman.system.errors import BadValue
-from steersman.worker.labelling import checked
+from steersman.worker.labelling import checked, label, read
+from tests.worker.conftest import MadeRun
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,29 @@ def test_numbers_of_any_shape_are_kept_as_they_are() -> None:
     assert {name: (each.dtype.kind, each.shape) for name, each in kept.items()} == {
         "energy": ("f", ()), "forces": ("f", (3, 3)), "well": ("b", ()),
     }  # fmt: skip
+
+
+LABELLED = """
+from pathlib import Path
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1.0)
+
+@wf.label(error=lambda model, frame, answer: 0.0)
+def expensive(p, frame):
+    with Path(__file__).with_name("calls").open("a") as calls:
+        calls.write("x")
+    return {"y": 2 * frame["x"]}
+"""
+
+
+def test_an_answer_is_there_before_the_error_is_measured_and_is_not_asked_for_twice(made_run: MadeRun) -> None:
+    directory = made_run(LABELLED)
+    writer = GroupWriter(directory.frames.path / "w0")
+    writer.append(FRAME, {"x": 3.0})
+    writer.publish()
+    for _ in range(2):
+        with pytest.raises(Exception, match="model"):  # for there is none to be judged
+            label(str(directory.path), 0, (0, 0), 1, {}, None)
+    assert read(directory.answer(0))["y"] == 6.0
+    assert directory.workflow.with_name("calls").read_text() == "x"

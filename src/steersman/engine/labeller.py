@@ -26,7 +26,8 @@ from steersman.stages.rules import Every
 from steersman.steering import Scores
 from steersman.steering.labelling import LabelRule, Wanted
 from steersman.steering.streams import label_rng
-from steersman.store import FRAME, GroupWriter, make_root
+from steersman.store import FRAME, Frames, GroupWriter, make_root
+from steersman.store.errors import shape_mismatch
 from steersman.system.calls import called
 from steersman.system.errors import told
 from steersman.worker import labelling
@@ -165,10 +166,12 @@ class Labeller:
 
     def _take(self, number: int, job: Future[Any]) -> None:
         error = job.exception()
-        if error is not None:
+        if self._run.directory.answer(number).exists():
+            self._keep(number, {} if error else job.result())
+            if error:  # of `error=`, of which nothing else would be seen
+                self._recorder.fails(STAGE, told(error), self._run.directory.traceback("label", number))
+        elif error is not None:
             self._fail(number, told(error))
-        elif self._run.directory.answer(number).exists():
-            self._keep(number, job.result())
         elif known := self._labels.known(self._labels.asked[number]):
             self._recorder.record(Answered(label=number, group=known.group, row=known.row, **job.result()))
 
@@ -177,6 +180,7 @@ class Labeller:
         file = self._run.directory.answer(number)
         try:
             values = labelling.read(file)
+            self._check(values)
             writer = self._open()
             row = writer.append(FRAME, values)
             writer.publish()
@@ -187,6 +191,18 @@ class Labeller:
         self._recorder.record(Answered(label=number, group=writer.path.name, row=row, **facts))
         self._recorder.works(STAGE)
         file.unlink()
+
+    def _check(self, values: dict[str, np.ndarray]) -> None:
+        """Raises: BadVariable: it is not like the first answer of this version, which may be of an earlier session."""
+        good, version = self._labels.good, self._stage.version
+        first = next((each for each in good if self._labels.asked[each.label].version == version), None)
+        if first is None:
+            return
+        known = Frames(self._run.directory.labels).row(first.group, first.row)
+        for name in known.keys() | values.keys():
+            shapes = [np.shape(each[name]) if name in each else "none" for each in (known, values)]
+            if shapes[0] != shapes[1]:
+                raise shape_mismatch(name, *map(str, shapes))
 
     def _open(self) -> GroupWriter:
         """A group of this session."""

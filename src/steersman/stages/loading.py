@@ -34,6 +34,7 @@ V = TypeVar("V")
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
+NO_LABELS = "labels are counted, and nothing gives any; decorate a function with @wf.label()"
 VERBS = (*KINDS, "steer")
 
 
@@ -235,8 +236,9 @@ def value(key: str, text: str) -> Any:
 def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
-    Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known.
-        BadInput: what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
+    Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known, or
+        labels, which nothing gives. BadInput: what is to be held out cannot be drawn. UnknownName: it looks at a metric
+        that is not there.
     """
     when = workflow.training.when if workflow.training else None
     for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):
@@ -244,6 +246,9 @@ def check_rules(workflow: Workflow, params: Params) -> None:
             rule(params)
         except Exception as error:  # a user's rule may raise anything
             raise BadValue(name, _written(given), str(error) or type(error).__name__) from None
+    train = workflow.train_rule(params)
+    if train and train.counts == "labels" and workflow.labelling is None:
+        raise BadValue("when", str(train), NO_LABELS)
     try:
         workflow.held_out_draws(params)
     except BadInput:
@@ -254,11 +259,15 @@ def check_rules(workflow: Workflow, params: Params) -> None:
 
 
 def check_stop(workflow: Workflow, stop: StopRule) -> None:
-    """Raises: BadValue: it counts simulated time, whose unit is not known. UnknownName: it looks at another metric."""
+    """Raises: BadValue: it counts simulated time, whose unit is not known, or labels, which nothing gives.
+    UnknownName: it looks at another metric.
+    """
     if stop.counts_simulated and workflow.time_unit not in SECONDS:
         problem = f"it counts simulated time, but the unit of `time` is {workflow.time_unit!r}, and no known one"
         give = 'write its unit, @wf.simulate(variables={"time": Variable((), "ps")}), or count frames'
         raise BadValue("stop", str(stop), f"{problem}: {give}")
+    if stop.counts_labels and workflow.labelling is None:
+        raise BadValue("stop", str(stop), NO_LABELS)
     for name in stop.needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))

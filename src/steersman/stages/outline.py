@@ -147,6 +147,8 @@ def problems(workflow: Workflow) -> list[str]:
         found.append("no simulate stage: decorate a function with @wf.simulate()")
     if workflow.training is not None and workflow.scoring is None:
         found.append("a train stage but no score stage: decorate a function with @wf.score()")
+    if workflow.steering.label and workflow.labelling is None:
+        found.append("a label rule but no label stage: decorate a function with @wf.label()")
     if workflow.prepare_function and workflow.before_plan:
         found.append("both @wf.prepare and @wf.before make start.prepared: keep one, and call the other a task")
     for plan in filter(None, (workflow.before_plan, workflow.after_plan)):

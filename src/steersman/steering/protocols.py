@@ -265,7 +265,7 @@ class Progress:
         begins: name -> positions in it from which on another model scored.
         measured_at: name -> how many frames had scores at each of its values.
         labels: answers of the label function.
-        bound: on the error of the newest model that was audited, in 95 % of the frames that it visits; inf: unknown.
+        bound: on the error of the newest model, in 95 % of the frames that it visits; inf: unknown.
     """
 
     frames: int = 0
@@ -295,6 +295,11 @@ class StopRule(Alternatives):
     @property
     def counts_simulated(self) -> bool:
         """It looks at simulated time in seconds, so that the unit of `time` must be a known one."""
+        return False
+
+    @property
+    def counts_labels(self) -> bool:
+        """It looks at labels, so that there must be a label stage."""
         return False
 
     def reason(self, progress: Progress) -> str | None:
@@ -329,6 +334,10 @@ class _Several(StopRule):
     @property
     def counts_simulated(self) -> bool:
         return any(rule.counts_simulated for rule in self.rules)
+
+    @property
+    def counts_labels(self) -> bool:
+        return any(rule.counts_labels for rule in self.rules)
 
     @property
     def needs(self) -> tuple[str, ...]:

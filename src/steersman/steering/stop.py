@@ -41,6 +41,10 @@ class Budget(StopRule):
     def counts_simulated(self) -> bool:
         return any(name.startswith("sim_") for name in self.limits)
 
+    @property
+    def counts_labels(self) -> bool:
+        return "labels" in self.limits
+
     def reason(self, progress: Progress) -> str | None:
         spent = _spent(progress)
         for name, limit in self.limits.items():
@@ -113,7 +117,7 @@ class Reached(StopRule):
 @checked
 class Trusted(StopRule):
     below: Positive
-    goal = True
+    goal = counts_labels = True
 
     def __str__(self) -> str:
         return f"the error of the model is at most {self.below:g} in 95 % of the frames that it visits"

@@ -45,24 +45,30 @@ def label(
     directory, workflow, params = tasks.opened(run)
     stage, began = workflow.labelling, time.monotonic()
     assert stage is not None
+    file = directory.answer(number)
     with tasks.keeping_cause(directory.traceback("label", number)), Watchdog(stage.hang_s):
         stored = StoredFrame(directory.frames.row(walker_name(frame[0]), frame[1]))
         with torch_defaults.kept(), drawing(stage_seed(tasks.seed_of(run), "label", number)):
             if known:
                 values = dict(Frames(directory.labels).row(*known))
+            elif file.exists():  # the worker died when it measured the error
+                values = read(file)
             else:
                 with TemporaryDirectory(prefix="steersman-label-") as folder, contextlib.chdir(folder):
                     values = checked(stage.function(loading.changed(workflow, params, settings), stored))
+                _leave(file, values)  # before the error is measured, for that may fail and the answer was expensive
             took_s = time.monotonic() - began
             error = float(stage.error(tasks.model_of(run, model), stored, values)) if stage.error and model else None
             if error is not None and not math.isfinite(error):
                 raise BadValue("@wf.label(error=...)", error, "return a finite number")
-    if not known:
-        packed = io.BytesIO()
-        np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
-        directory.answer(number).parent.mkdir(exist_ok=True)
-        replace_file(directory.answer(number), packed.getvalue(), sync=True)
     return {"node": node.name(), "took_s": took_s, "error": error}
+
+
+def _leave(file: Path, values: dict[str, np.ndarray]) -> None:
+    packed = io.BytesIO()
+    np.savez(packed, **values)  # type: ignore[arg-type]  # of arrays by name
+    file.parent.mkdir(exist_ok=True)
+    replace_file(file, packed.getvalue(), sync=True)
 
 
 def read(file: Path) -> dict[str, np.ndarray]:

@@ -33,7 +33,7 @@ class Labels(Mode):
         self.begun: dict[int, float] = {}
         self.answers: dict[int, Answered] = {}
         self.wishes: list[FrameId] = []  # frames whose labels segments asked for, and that are not asked for yet
-        self.bound = math.inf  # on the error of the newest model that was audited, in 95 % of the frames it visits
+        self._bounds: dict[int, float] = {}  # by the version of each model that was audited
         self._given = array("i")  # version of the model of each start, as far as any had one
 
     @property
@@ -51,10 +51,17 @@ class Labels(Mode):
         asked = self.asked[record.label]
         self.answers[record.label] = record
         if asked.drawn and record.error is not None:
-            self.bound = self.coverage[-1].bound
+            self._bounds = {each.version: each.bound for each in self.coverage}
 
     def ended(self, record: Ended) -> None:
-        self.wishes += [FrameId(record.walker, row, record.segment) for row in record.asks]
+        frames = [FrameId(record.walker, row, record.segment) for row in dict.fromkeys(record.asks)]
+        asked = {each.frame[:2] for each in self.asked.values()} if frames else set()
+        self.wishes += [frame for frame in frames if frame[:2] not in asked]
+
+    @property
+    def bound(self) -> float:
+        """On the error of the newest model, in 95 % of the frames that it visits; inf: too few audits of it."""
+        return self._bounds.get(self.state.models.newest, math.inf)
 
     @property
     def coverage(self) -> list[Coverage]:

@@ -44,14 +44,15 @@ class Train(Stage):
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
         # A budget of frames may be spent before the first training: a draw that is held out makes one frame at least.
         draws, rule = len(plan.workflow.held_out_draws(plan.params)), plan.workflow.train_rule(plan.params)
-        budget = limit("frames", plan.workflow.stop_rule(plan.params))
         assert rule is not None
+        budget = limit(rule.counts, plan.workflow.stop_rule(plan.params))
+        spent = draws if rule.counts == "frames" else 0
         fewer = f", on {self.ranks} ranks, or as many as there are full batches; --try says how long those are fewer"
         when = f"{rule}{fewer if self.ranks > 1 else ''}"
-        if budget - draws >= rule.first:
+        if budget - spent >= rule.first:
             yield "training when", True, when
         else:
-            left = f"{budget:g} frames, of which {draws} or more are held out" if draws else f"{budget:g} frames"
+            left = f"{budget:g} frames, of which {draws} or more are held out" if spent else f"{budget:g} {rule.counts}"
             yield "training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it"
         if not draws:
             yield "held out", True, "every tenth start"
