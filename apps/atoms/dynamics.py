@@ -75,10 +75,10 @@ def run(
         dynamics.p_eps = np.array(start.state["p_eps"])
     every = max(1, round(1e3 * frame_ps / timestep_fs))
     for number in range(1, max(1, round(segment_ps / frame_ps)) + 1):
-        for _ in range(every):
+        for step in range((number - 1) * every + 1, number * every + 1):
             dynamics.run(1)
             if doubt_above is not None and calculator.results.get("spread", 0.0) > doubt_above:
-                _append(out, atoms, (number - 1) * every * timestep_fs * 1e-3)
+                _append(out, atoms, step * timestep_fs * 1e-3)
                 out.label()
                 return
         _append(out, atoms, number * every * timestep_fs * 1e-3)
@@ -125,11 +125,16 @@ def _begin(start: Start, temperature_K: float, rng: np.random.Generator) -> Any:
         atoms.set_momenta(state["momenta"])
         return atoms
     if len(start.frame):
-        atoms.set_cell(start.frame["cell"])
+        atoms.set_cell(np.where(atoms.pbc[:, None], start.frame["cell"], atoms.cell))
         atoms.set_positions(start.frame["positions"])
     momenta = rng.normal(size=(len(atoms), 3)) * np.sqrt(atoms.get_masses() * units.kB * temperature_K)[:, None]
     atoms.set_momenta(momenta - momenta.mean(axis=0))
     return atoms
+
+
+def box_of(atoms: Any) -> np.ndarray:
+    """(3, 3) vectors of the box, 0 in directions in which it does not repeat: so `atoms_of` knows which these are."""
+    return np.where(atoms.pbc[:, None], atoms.cell, 0.0)
 
 
 def _append(out: Segment, atoms: Any, time_ps: float) -> None:
@@ -142,6 +147,6 @@ def _append(out: Segment, atoms: Any, time_ps: float) -> None:
         raise BadValue("forces", "not finite", "it exploded: give a shorter timestep_fs, or a lower doubt_above")
     out.append(
         time=time_ps, numbers=atoms.numbers.astype(np.int16), positions=atoms.get_positions(),
-        cell=np.array(atoms.cell), energy=energy, forces=forces, temperature=atoms.get_temperature(),
+        cell=box_of(atoms), energy=energy, forces=forces, temperature=atoms.get_temperature(),
         spread=float(spread),
     )  # fmt: skip

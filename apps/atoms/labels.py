@@ -10,8 +10,9 @@ import ase.io
 import numpy as np
 from ase.calculators.singlepoint import SinglePointCalculator
 
-from steersman.apps.atoms.dynamics import atoms_of
+from steersman.apps.atoms.dynamics import atoms_of, box_of
 from steersman.store import Variable
+from steersman.system.errors import BadValue
 
 ANSWERS = {
     "energy": Variable((), "eV", "potential energy, by the expensive code"),
@@ -36,11 +37,14 @@ def read(file: str | Path) -> dict[str, np.ndarray]:
     """Labels that exist, of a file that ASE reads (`.extxyz`, OUTCAR, ...), structures of the same atoms each.
 
     Returns: numbers (A,), positions and forces (n, A, 3), cell (n, 3, 3), energy (n,).
+    Raises: BadValue: their atoms differ.
     """
     each = ase.io.read(file, index=":")
+    if any(not np.array_equal(one.numbers, each[0].numbers) for one in each):
+        raise BadValue(str(file), "other atoms, or in another order", "give structures of the same atoms each")
     return {
         "numbers": each[0].numbers, "positions": np.stack([one.positions for one in each]),
-        "cell": np.stack([np.array(one.cell) for one in each]),
+        "cell": np.stack([box_of(one) for one in each]),
         "energy": np.array([one.get_potential_energy() for one in each]),
         "forces": np.stack([one.get_forces() for one in each]),
     }  # fmt: skip

@@ -232,6 +232,12 @@ def test_a_call_that_fails_is_made_again_and_then_given_up_and_told_once(tmp_pat
     assert frame.loc[7, "y"] == 7.0
 
 
+def test_an_answer_replaces_no_column_of_the_table(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, labels=5, answers="error")
+    assert set(tables.labels(History(story.directory))["error"]) == {0.5}
+    assert set(story.stored["error"]) == set(story.stored["x"])
+
+
 def test_audits_are_drawn_of_all_that_the_model_visited_and_judge_it(tmp_path: Path) -> None:
     """Also of what has a label, which is then their answer; a training sees none of the newest model's."""
     story = Story(tmp_path / "run", Doubtful("doubt", above=0.5, most=4, audits=0.25), steps=250)

@@ -59,6 +59,14 @@ def test_work_that_loses_its_workers_begins_again_so_often_and_then_comes_back(j
     assert (len(jobs.begun), len(jobs.notes)) == (3, 2)
 
 
+def test_work_whose_worker_ended_itself_as_it_hung_comes_back_at_once(jobs: Jobs) -> None:
+    work = jobs.work(hang_s=30.0)
+    work.advance()
+    jobs.now = 31.0
+    jobs.begun[-1].set_exception(WorkerLost(0, "here"))
+    assert work.advance() is jobs.begun[-1]
+
+
 def test_a_job_that_never_comes_back_is_given_up_and_begun_again(jobs: Jobs) -> None:
     work = jobs.work(hang_s=30.0)
     work.advance()

@@ -109,7 +109,8 @@ def models(history: History) -> pandas.DataFrame:
 
 
 def labels(history: History) -> pandas.DataFrame:
-    """Every label that was asked for, by its number, and what was answered, where that is a number."""
+    """Every label that was asked for, by its number, and what was answered, where that is a number and has not the name
+    of another column."""
     of, state = history.state.mode(Labels), history.state
     asked, answers = list(of.asked.values()), [of.answers.get(number) for number in of.asked]
     found = pandas.DataFrame({
@@ -124,13 +125,13 @@ def labels(history: History) -> pandas.DataFrame:
         "node": [each.node if each else "" for each in answers],
         "reason": [each.reason for each in asked], "cause": [each.cause if each else "" for each in answers],
     }, index=pandas.Index(list(of.asked), name="label", dtype="int64"))  # fmt: skip
-    stored = Frames(history.directory.labels)
+    stored, taken = Frames(history.directory.labels), set(found)
     for group in sorted({each.group for each in of.good}):
         at = [each for each in of.good if each.group == group]
         rows = Span(group, 0, 1 + max(each.row for each in at))
         for name in stored.variables(group):
             values = stored.read(name, rows)
-            if values.ndim == 1:
+            if values.ndim == 1 and name not in taken:
                 found.loc[[each.label for each in at], name] = values[[each.row for each in at]]
     return _described(found, history, took_s="s")
 

@@ -39,7 +39,7 @@ class Work:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what, self._submit, self._note, self._losses, self._clock = what, submit, note, losses, clock
-        self._given_up_s = 2 * hang_s + LOST_S
+        self._hang_s, self._given_up_s = hang_s, 2 * hang_s + LOST_S
         self._job: Future[Any] | None = None
         self._begun = self._not_before = -math.inf
         self._put_off = False
@@ -60,7 +60,7 @@ class Work:
                 self._again("it did not come back", 0.0)
             return None
         error = self._job.exception()
-        if error and lost(error) and self._losses:
+        if error and lost(error) and self._losses and self.ran_s < self._hang_s:  # else it hung, and would again
             self._losses -= 1
             self._again(told(error), 0.0)
             return None

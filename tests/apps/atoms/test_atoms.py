@@ -122,6 +122,7 @@ def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
     assert out.asked == [out.first_row]
     assert not out.restart
     assert out.stored["spread"][0] > 1e-9
+    assert out.stored["time"][0] == pytest.approx(0.002), "when it was in doubt"
 
 
 def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
@@ -137,6 +138,20 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
     known = atoms.read(tmp_path / "labels.extxyz")
     for name in ("positions", "cell", "energy", "forces"):
         np.testing.assert_allclose(known[name], labels[name], atol=1e-6)
+    mixed = np.tile(crystal.numbers, (24, 1))
+    mixed[7] = mixed[7, ::-1]
+    atoms.write(tmp_path / "mixed.extxyz", labels | {"numbers": mixed})
+    with pytest.raises(BadValue):
+        atoms.read(tmp_path / "mixed.extxyz")
+
+
+def test_a_slab_is_one_also_for_the_code_that_labels_it(crystal: Any) -> None:
+    slab, out = crystal.copy(), Out(seed=6, frames=10)
+    slab.pbc = (True, True, False)
+    atoms.run(Start(slab), out, EMT(), temperature_K=300, segment_ps=0.02, frame_ps=0.01)
+    frame = out.frame()
+    assert list(atoms.atoms_of(frame).pbc) == [True, True, False]
+    assert atoms.answer(frame, EMT())["energy"] == pytest.approx(frame["energy"])
 
 
 def test_bad_input_is_refused(crystal: Any, labels: dict[str, np.ndarray]) -> None:
