@@ -64,6 +64,7 @@ BUGS = [
     Bug("worker/labelling.py", "elif file.exists():", "elif False:", "tests/worker/test_labelling.py"),
     Bug("journal/modes/labels.py", "asked.drawn and asked.model == newest", "asked.drawn", LABELLER),
     Bug("journal/modes/labels.py", "asked.version != version or lost", "lost", LABELLER),
+    Bug("stages/loading.py", "and workflow.labelling.error and", "and", "tests/stages/test_parameters.py"),
     Bug("data/tables.py", " and name not in taken", "", LABELLER),
     Bug("store/labels.py", "if name in self.answers:", "if name not in self.frames:", LABELLER),
     Bug("steering/labelling.py", "rng.choice(visited, due)", "rng.choice(visited[~asked[visited]], due)", LABELLING),

@@ -13,7 +13,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.rules import Every, every
 from steersman.stages.workflow import Workflow
-from steersman.steering import Progress, StopRule, budget, trusted
+from steersman.steering import Doubtful, Progress, StopRule, Unsteered, budget, trusted
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
@@ -87,8 +87,18 @@ def test_a_rule_that_counts_labels_is_refused_where_nothing_gives_any(rule: Any)
     workflow.train(when=when)(lambda params, frames, last: None)
     with pytest.raises(BadValue):
         loading.check_rules(workflow, Values())
-    workflow.label()(lambda params, frame: {})
+    workflow.label(error=lambda model, frame, answer: 0.0)(lambda params, frame: {})
+    workflow.steer(Unsteered(), label=Doubtful("x", above=1.0, audits=0.1))
     loading.check_rules(workflow, Values())
+
+
+@pytest.mark.parametrize(("error", "audits"), [(None, 0.1), (lambda model, frame, answer: 0.0, 0.0)])
+def test_a_run_that_nothing_can_show_to_be_trusted_is_refused_for_it_would_not_end(error: Any, audits: float) -> None:
+    workflow = Workflow("labels", Values, stop=trusted(below=1.0))
+    workflow.label(error=error)(lambda params, frame: {})
+    workflow.steer(Unsteered(), label=Doubtful("x", above=1.0, audits=audits))
+    with pytest.raises(BadValue):
+        loading.check_rules(workflow, Values())
 
 
 @pytest.mark.parametrize("rule", ["stop", "when"])

@@ -277,6 +277,11 @@ def check_stop(workflow: Workflow, stop: StopRule) -> None:
         except Exception as error:  # a user's rule may raise anything
             problem = f"asked before there is a frame, it fails in {ask.__name__}: {told(error)}{place(error)}"
             raise BadValue("stop", type(stop).__name__, problem) from None
+    rule = workflow.steering.label
+    audits = workflow.labelling and workflow.labelling.error and rule and rule.audits
+    if not audits and called(stop.reason, Progress(bound=0.0)):
+        problem = "no audit measures the error of a model: give @wf.label(error=...), and audits= to the label rule"
+        raise BadValue("stop", str(stop), problem)
 
 
 def _written(rule: object) -> str:
