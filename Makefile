@@ -1,22 +1,32 @@
 # Every target works on a fresh clone: .venv is made when it is missing or older than pyproject.toml.
+ifneq ($(shell uname -s),Linux)
+$(error Steersman needs Linux: on Windows use WSL, on a Mac a virtual machine or a container with Linux)
+endif
+
 PYTHON ?= python3
 BIN := .venv/bin
 LIVE := src/steersman/dashboard/live
 EXTRAS := md,mpi,data,alloys,potentials,diffraction,cosmology,mcp,onnx,browser,dev,docs
+BEGAN := $(shell date +%s)
 
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
-$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py $(LIVE)/package-lock.json
-	@echo "Steersman and what it needs are installed into .venv: once, some minutes and 3 GB; pip shows how far it is."
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
-	touch $@
-
-# The tested CPU build of torch where it can be had; elsewhere (a GPU machine) the default wheel of the same version.
+# .demo has what the demo needs, .installed all. The tested CPU build of torch where it can be had; elsewhere (a GPU
+# machine) the default wheel of the same version.
 TORCH := torch==2.13.0
+INSTALL := packaging/install.py -c constraints.txt $(TORCH)
 
-demo: $(BIN)/.installed
+$(BIN)/.demo: EXTRAS := md
+$(BIN)/.demo $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py $(LIVE)/package-lock.json
+	@echo "Steersman and what it needs ($(EXTRAS)) are installed into .venv, once."
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
+	$(BIN)/python $(INSTALL) -e ".[$(EXTRAS)]"
+	touch $(BIN)/.demo $@
+
+demo: $(BIN)/.demo
 	$(BIN)/steersman run dipeptide --rounds --seed 1 --workers 4 --set sim_ns=3 --dashboard
+	@first=$$(grep -m 1 '"kind":"frames"' $$(ls -td runs/dipeptide-*/journal.jsonl | head -n 1) | sed 's/.*"t":\([0-9]*\).*/\1/'); \
+	  echo "The first frames came $$((first - $(BEGAN))) s after make was called."
 
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
@@ -89,7 +99,7 @@ wheel-test: $(BIN)/.installed
 	rm -rf dist build/wheel-venv
 	$(BIN)/python -m build --wheel
 	$(PYTHON) -m venv build/wheel-venv
-	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
+	build/wheel-venv/bin/python $(INSTALL) "$$(ls dist/*.whl)[$(EXTRAS)]"
 	build/wheel-venv/bin/python $(PYTEST) -m "not slow" -o pythonpath=
 
 # The recipe for conda-forge, read and rendered by the tool that conda-forge builds with.
