@@ -19,8 +19,8 @@ VARIABLES = {  # of pip, and what uv calls them
     "default-timeout": "UV_HTTP_TIMEOUT",
 }  # fmt: skip
 HARMLESS = {  # they do not change what is installed
-    "cache-dir", "disable-pip-version-check", "no-cache-dir", "no-color", "no-input", "no-warn-script-location",
-    "progress-bar", "quiet", "require-virtualenv", "retries", "root-user-action", "verbose",
+    "cache-dir", "config-file", "disable-pip-version-check", "no-cache-dir", "no-color", "no-input",
+    "no-warn-script-location", "progress-bar", "quiet", "require-virtualenv", "retries", "root-user-action", "verbose",
 }  # fmt: skip
 
 

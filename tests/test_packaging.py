@@ -1,10 +1,15 @@
-"""The recipes ask for what pyproject.toml asks for, and every import is declared there."""
+"""The recipes ask for what pyproject.toml asks for, every import is declared there, and what is installed by what."""
 
 import ast
 import importlib.metadata
+import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -67,3 +72,95 @@ def imported(tree: ast.AST) -> set[str]:
     found = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     found += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
     return {name.partition(".")[0] for name in found}
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    """An empty distribution, in a folder that is a page of an index, too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+        archive.writestr(
+            f"{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any"
+        )
+        archive.writestr(f"{name}-{version}.dist-info/RECORD", "")
+    with (folder / "index.html").open("a") as page:
+        page.write(f'<a href="{file.name}">{file.name}</a>')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("only_pip", [False, True])
+def test_uv_installs_what_pip_is_set_up_to(only_pip: bool, tmp_path: Path) -> None:
+    """Indexes, links and constraints, of a file and of variables; an option that uv is not told leaves it to pip."""
+    index, extra, links = tmp_path / "index", tmp_path / "extra", tmp_path / "links"
+    for folder, name, version in [
+        (index / "indexed", "indexed", "1"), (extra / "extra", "extra", "1"), (links, "linked", "1"),
+        (index / "newer", "newer", "1"), (extra / "newer", "newer", "2"),
+        (links, "bounded", "1"), (links, "bounded", "2"), (links, "chosen", "1"), (links, "chosen", "2"),
+    ]:  # fmt: skip
+        wheel(folder, name, version)
+    (tmp_path / "bounds").write_text("bounded<2\n")
+    (tmp_path / "ours").write_text("chosen<2\n")
+    (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.as_uri()}\nfind-links = {tmp_path}\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))} | {
+        "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
+        "PIP_EXTRA_INDEX_URL": extra.as_uri(),
+        "PIP_FIND_LINKS": str(links),
+        "PIP_CONSTRAINT": str(tmp_path / "bounds"),
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    if only_pip:
+        environment["PIP_PREFER_BINARY"] = "1"
+    versions = {"indexed": "1", "extra": "1", "linked": "1", "newer": "2", "bounded": "1", "chosen": "1"}
+    command = [sys.executable, str(ROOT / "packaging" / "install.py"), "-c", str(tmp_path / "ours")]
+    subprocess.run([*command, "--target", str(tmp_path / "to"), *versions], env=environment, check=True)
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    installed = list(importlib.metadata.distributions(path=[str(tmp_path / "to")]))
+    assert {each.name: each.version for each in installed} == versions
+    assert {each.read_text("INSTALLER") for each in installed} == {"pip\n" if only_pip or not uv else "uv"}
+
+
+@pytest.mark.slow
+def test_another_torch_stays(tmp_path: Path) -> None:
+    """Of an environment with a build for CUDA, `pip install 'steersman[md]'` would change nothing."""
+    folder = tmp_path / "torch-2.9.0+cu128.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.9.0+cu128\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--isolated",
+        "--no-index",
+        "--dry-run",
+        "--quiet",
+        "--report",
+        "-",
+    ]
+    planned = subprocess.run(
+        [*command, *PROJECT["dependencies"], *PROJECT["optional-dependencies"]["md"]],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert json.loads(planned.stdout)["install"] == []
+
+
+def planned(target: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What make would run on a fresh clone."""
+    command = ["make", "--dry-run", "--always-make", target]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_the_demo_installs_what_it_needs_and_the_tests_all() -> None:
+    asked = {target: re.findall(r'torch==.*-e "\.\[(.*)\]"', planned(target).stdout) for target in ("demo", "test")}
+    assert asked["demo"] == ["md"]
+    assert len(asked["test"]) == 1
+    assert {"md", "dev", "browser"} <= set(asked["test"][0].split(","))
+
+
+def test_elsewhere_make_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "uname").write_text("#!/bin/sh\necho Darwin\n")
+    (tmp_path / "uname").chmod(0o755)
+    refused = planned("demo", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert (refused.returncode, refused.stdout) == (2, "")
