@@ -96,7 +96,7 @@ def test_uv_installs_what_pip_is_set_up_to(only_pip: bool, tmp_path: Path) -> No
     index, extra, links = tmp_path / "index", tmp_path / "extra", tmp_path / "links"
     for folder, name, version in [
         (index / "indexed", "indexed", "1"), (extra / "extra", "extra", "1"), (links, "linked", "1"),
-        (index / "newer", "newer", "1"), (extra / "newer", "newer", "2"),
+        (index / "newer", "newer", "2"), (extra / "newer", "newer", "1"),
         (links, "bounded", "1"), (links, "bounded", "2"), (links, "chosen", "1"), (links, "chosen", "2"),
     ]:  # fmt: skip
         wheel(folder, name, version)
