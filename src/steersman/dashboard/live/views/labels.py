@@ -27,7 +27,7 @@ def answer(watched: Watched) -> dict[str, Any]:
         "labels": [n for n, _ in judged], "errors": [error for _, error in judged],
         "drawn": [labels.asked[n].drawn for n, _ in judged],
         "doubt": _doubt(watched, [n for n, _ in judged]),
-        "bound": covered[-1].bound if covered and np.isfinite(covered[-1].bound) else None,
+        "bound": labels.bound if np.isfinite(labels.bound) else None,
         "covered": [str(each) for each in covered if len(each.held)],
     }  # fmt: skip
 
