@@ -147,9 +147,10 @@ def test_another_torch_stays(tmp_path: Path) -> None:
 
 
 def planned(target: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What make would run on a fresh clone."""
+    """What make would run on a fresh clone, also where another make runs these tests."""
     command = ["make", "--dry-run", "--always-make", target]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, check=False)
 
 
 def test_the_demo_installs_what_it_needs_and_the_tests_all() -> None:
