@@ -333,6 +333,9 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         assert len(story.labels.good) == 26, "and its model decides on those of the next one"
         story.recorder.record(Training(model=3, frames=48, labels=26))
         story.label()
+        assert len(story.labels.good) == 36, "the last model is waited for"
+        story.recorder.record(Trained(model=3, accepted=True, reason="", frames=1))
+        story.label()
         assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
 
 

@@ -110,7 +110,7 @@ class Labeller:
             return rule.first
         if models.under_way and not models.newest:
             return last
-        return rule.next(last) if last < rule.last else math.inf
+        return rule.next(last) if models.under_way or last < rule.last else math.inf
 
     def _choose(self, rule: LabelRule, scores: Scores) -> None:
         if self._run.state.models.newest and not set(rule.needs) <= set(scores.values):
