@@ -56,6 +56,7 @@ BUGS = [
     Bug("engine/labeller.py", "if models.under_way and not models.newest:", "if not models.newest:", LABELLER),
     Bug("engine/labeller.py", "if self._run.state.models.newest and not set", "if not set", LABELLER),
     Bug("engine/labeller.py", "if models.under_way or last < rule.last", "if last < rule.last", LABELLER),
+    Bug("engine/labeller.py", "final=math.isinf(self._next_training)", "final=False", LABELLER),
     Bug("engine/labeller.py", "(sum(drawn), len(drawn))", "(0, 0)", LABELLER),
     Bug("engine/labeller.py", "if self._run.directory.answer(asked.label).exists():", "if False:", LABELLER),
     Bug("engine/labeller.py", "self._check(values)", "pass", LABELLER),

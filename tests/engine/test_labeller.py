@@ -339,6 +339,18 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
 
 
+def test_what_no_model_will_learn_from_audits_the_last_one(tmp_path: Path) -> None:
+    rule = Doubtful("doubt", above=0.5, most=4, audits=0.1)
+    story = Story(tmp_path / "run", rule, train=every(labels=10, first=6, last=6))
+    story.open()
+    with closing(story.recorder.journal):
+        story.recorder.record(Training(model=1, frames=48, labels=6))
+        story.recorder.record(Trained(model=1, accepted=True, reason="", frames=1))
+        story.label()
+    assert len(story.labels.asked) > 20
+    assert all(each.drawn for each in story.labels.asked.values() if each.model == 1)
+
+
 def test_between_the_first_model_and_its_scores_nothing_is_asked_for(tmp_path: Path) -> None:
     """A frame at random is worth less than one that the model doubts, which is known in a moment."""
     story = Story(tmp_path / "run", Doubtful("later", above=0.5))

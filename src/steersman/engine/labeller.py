@@ -22,7 +22,7 @@ from steersman.journal.records import Answered, Answering, Asked, FrameId
 from steersman.stages import loading
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.train import limit
-from steersman.stages.rules import Every
+from steersman.stages.params import Params
 from steersman.steering import Scores
 from steersman.steering.labelling import LabelRule, Wanted
 from steersman.steering.streams import label_rng
@@ -93,19 +93,23 @@ class Labeller:
     def _room(self) -> int:
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
         as the next one needs: what else is worth a label its model decides."""
-        workflow = self._run.workflow
-        params = loading.changed(workflow, self._run.params, self._run.state.wishes.settings)
-        most, rule = limit("labels", workflow.stop_rule(params)), workflow.train_rule(params)
-        if rule and rule.counts == "labels":
-            most = min(most, self._due(rule))
+        most = min(limit("labels", self._run.workflow.stop_rule(self._params)), self._next_training or math.inf)
         failed = len(self._labels.answers) - len(self._labels.good)
         waiting = (self._rule.most if self._rule else LabelRule.most) - len(self._labels.waiting)
         return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
 
-    def _due(self, rule: Every) -> float:
-        """The labels of the training that comes next, after one that is under way; of the first one, before it."""
-        models = self._run.state.models
+    @property
+    def _params(self) -> Params:
+        return loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
+
+    @property
+    def _next_training(self) -> float:
+        """The labels of the training that comes next, after one that is under way; of the first one, before it. inf:
+        none comes any more. 0: trainings count frames."""
+        rule, models = self._run.workflow.train_rule(self._params), self._run.state.models
         last = models.last_labels
+        if rule is None or rule.counts != "labels":
+            return 0
         if last is None:
             return rule.first
         if models.under_way and not models.newest:
@@ -121,8 +125,9 @@ class Labeller:
         drawn = [each.drawn for each in labels.asked.values() if each.model]  # before a model none can be
         rng = label_rng(self._run.seed, number)
         try:
+            choose = partial(rule.chosen, final=math.isinf(self._next_training))
             wanted: list[Wanted] = called(
-                rule.chosen, scores, asked, self._room(), rng, (sum(drawn), len(drawn)), self._visited(scores)
+                choose, scores, asked, self._room(), rng, (sum(drawn), len(drawn)), self._visited(scores)
             )
         except Exception as error:  # a user's rule may raise anything
             self._recorder.fails_here(STAGE, error)

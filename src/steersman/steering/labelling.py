@@ -51,6 +51,8 @@ class LabelRule:
         rng: np.random.Generator,
         audits: tuple[int, int],
         visited: np.ndarray,
+        *,
+        final: bool = False,
     ) -> list[Wanted]:
         """At most so many: by `rank`, and audits until their share is right. Before its scores exist all are random.
 
@@ -60,6 +62,7 @@ class LabelRule:
         Args:
             audits: how many were drawn so far, of how many labels since there was a model.
             visited: (m,) positions of the frames that the model in use visited, of which audits are drawn.
+            final: no model will learn from them: all are audits, if any are.
         """
         if not len(scores) or most < 1:
             return []
@@ -67,10 +70,11 @@ class LabelRule:
             free = np.flatnonzero(~asked)
             some = rng.choice(free, min(most, len(free)), replace=False)
             return [Wanted(int(each), "at random: there are no scores to choose by yet") for each in some]
-        ranked = self.rank(scores, asked, most)[:most]
+        final = final and self.audits > 0
+        ranked = [] if final else self.rank(scores, asked, most)[:most]
         drawn, total = audits
         due = int(np.ceil(self.audits * (total + max(len(ranked), 1)))) - drawn
-        due = min(max(due, int(not ranked)), most) if self.audits and len(visited) else 0
+        due = min(max(due, int(not ranked), most * final), most) if self.audits and len(visited) else 0
         random = [Wanted(int(at), "drawn at random, as an audit", drawn=True) for at in rng.choice(visited, due)]
         return [*random, *ranked[: most - due]]
 
