@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steersman.steering.protocols import ScoreName, _named_scores
+from steersman.steering.protocols import ScoreName, named_scores
 from steersman.steering.scores import Scores
 from steersman.system.numbers import Finite, Share, Whole, checked
 
@@ -31,13 +31,9 @@ class LabelRule:
     audits: float = 0.0
 
     @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores it looks at: those of fields that are a `ScoreName`."""
-        return _named_scores(self)
+        """As those of a policy."""
+        return named_scores(self)
 
     def rank(self, scores: Scores, asked: np.ndarray, most: int) -> list[Wanted]:
         """At most so many frames, the most wanted first; `asked` (n,) bool are those that have a label, or wait."""

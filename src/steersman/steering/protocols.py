@@ -25,7 +25,7 @@ AT_RANDOM = "at random"  # stands in a start's record where a policy drew withou
 ScoreName = Annotated[str, "the name of a score"]
 
 
-def _named_scores(part: object) -> tuple[str, ...]:
+def named_scores(part: object) -> tuple[str, ...]:
     types = {name: field.type for name, field in getattr(part, "__dataclass_fields__", {}).items()}
     return tuple(getattr(part, n) for n, kind in types.items() if kind is ScoreName or str(kind).endswith("ScoreName"))
 
@@ -95,7 +95,7 @@ class Policy(Alternatives):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the scores it looks at: those of fields that are a `ScoreName`."""
-        return _named_scores(self)
+        return named_scores(self)
 
     @property
     def guided(self) -> bool:
@@ -245,7 +245,7 @@ class SegmentRule:
     @property
     def needs(self) -> tuple[str, ...]:
         """As those of a policy."""
-        return _named_scores(self)
+        return named_scores(self)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         """Why the segment should end; `rows` are its frames in the scores, oldest first, one at least."""

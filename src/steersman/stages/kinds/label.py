@@ -31,16 +31,14 @@ class Label(Stage):
 
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
         rule = plan.workflow.steering.label
-        what = str(rule) if rule else "no rule chooses frames: write wf.steer(..., label=Doubtful(...))"
-        yield "labels", rule is not None, what
+        yield "labels", True, str(rule or "those alone that segments ask for by out.label()")
 
     @classmethod
     def shown(cls, state: State, *, alive: bool) -> Shown | None:
         labels = state.mode(Labels)
         if cls.recorded not in state.run.stages:  # an older journal does not say which there are; no older run has it
             return None
-        waiting, failed = len(labels.waiting), len(labels.answers) - len(labels.good)
         begun = sum(each.label in labels.begun for each in labels.waiting)
+        counts = labels.counts.get("labels", {})
         now = f"{begun:,} at work" if begun and alive else ""
-        counts = {"answers": len(labels.good), "wait": waiting, "failed": failed}
-        return Shown(now, {name: f"{number:,}" for name, number in counts.items() if number or name == "answers"})
+        return Shown(now, {how: f"{number:,}" for how, number in counts.items()})
