@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from steersman.bus import Server, TupleSpace, inspect, rows
-from steersman.bus.programs import command
 from tests.waiting import until
 
 from .conftest import Clock, later
@@ -74,8 +73,8 @@ def tapped(space: TupleSpace) -> bool:
     connection = space._routes.pool("x").take()
     try:
         key = space._operations.keys.base("x")
-        answer = connection.run(lambda session: command(session, b"HEXISTS", key + b":m", b"tap"))
-        listening = connection.run(lambda session: command(session, b"PUBSUB", b"SHARDNUMSUB", key + b":tap"))
+        answer = connection.command(b"HEXISTS", key + b":m", b"tap")
+        listening = connection.command(b"PUBSUB", b"SHARDNUMSUB", key + b":tap")
         return bool(answer) and b":tap" in listening[0] and listening[1] > 0
     finally:
         connection.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from steersman.bus import Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
-from steersman.bus.programs import function, pack
+from steersman.bus.connection import function, pack
 from tests.waiting import until
 
 from .conftest import later

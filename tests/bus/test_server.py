@@ -26,7 +26,6 @@ import redis
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
 from steersman.bus.addresses import TUNNEL, Address, own_space, read
-from steersman.bus.programs import command
 from steersman.bus.settings import Settings
 from tests.waiting import until
 
@@ -122,10 +121,10 @@ def test_who_is_refused_reads_the_address_again(server: Server) -> None:
     """A server that is started again has another password, and who read the old one a moment ago is no stranger."""
     stale, places = replace(server.address, password="old"), [server.address, replace(server.address, password="old")]
     current = connection.Connection(lambda: places.pop(), 5.0)
-    assert current.run(lambda session: command(session, b"PING")) == b"PONG"
+    assert current.command(b"PING") == b"PONG"
     current.close()
     with pytest.raises(ServerRefused, match="WRONGPASS"):
-        connection.Connection(lambda: stale, 5.0).run(lambda session: command(session, b"PING"))
+        connection.Connection(lambda: stale, 5.0).command(b"PING")
 
 
 def test_a_copy_of_a_directory_has_a_server_and_a_space_of_its_own(program: str, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from typing import Any, Self
 from steersman.bus.addresses import BUS_FILE, DEFAULT, LOG_FILE, Address, home_of
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
-from steersman.bus.programs import Operation, Program, Session, command, expect_no_eviction
 from steersman.bus.settings import USER, Settings, configuration, users
 from steersman.system.files import locked, replace_file
 from steersman.system.processes import end, holds_port, lives
@@ -249,7 +248,9 @@ def expect_usable(url: str) -> Address:
     try:
         if not address.path:
             socket.create_connection((address.host, address.port), PROBE_S).close()
-        _run(address, PROBE_S, _keeps_tuples)
+        with contextlib.closing(Connection(lambda: address, PROBE_S)) as connection:
+            connection.command(b"PING")
+            connection.expect_no_eviction()
     except (OSError, ServerLost) as lost:
         why = lost.reason if isinstance(lost, ServerLost) else lost
         cure = "check the address, that the server runs, and that one with TLS is named rediss://"
@@ -265,20 +266,8 @@ def _answers(address: Address, within_s: float = PROBE_S) -> bool:
 
 def _pong(address: Address, within_s: float) -> bool:
     """Raises: ServerLost: it is silent. BusError: it answers with an error."""
-    return bool(_run(address, within_s, lambda session: command(session, b"PING")) == b"PONG")
-
-
-def _keeps_tuples(session: Session) -> Program[None]:
-    yield from command(session, b"PING")
-    yield from expect_no_eviction(session)
-
-
-def _run(address: Address, within_s: float, operation: Operation[Any]) -> Any:
-    connection = Connection(lambda: address, within_s)
-    try:
-        return connection.run(operation)
-    finally:
-        connection.close()
+    with contextlib.closing(Connection(lambda: address, within_s)) as connection:
+        return bool(connection.command(b"PING") == b"PONG")
 
 
 def _is_busy(address: Address, pid: int | None) -> bool:

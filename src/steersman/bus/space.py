@@ -11,10 +11,9 @@ from steersman.bus.addresses import Place, bus_of
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
 from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
-from steersman.bus.programs import Operation
 from steersman.bus.routes import N, Pool, Routes, by_stem
 from steersman.bus.statistics import Statistics
-from steersman.bus.transaction import Transaction
+from steersman.bus.transaction import ABORT, Transaction
 from steersman.bus.tuples import Template, Tuple
 
 T = TypeVar("T")
@@ -69,14 +68,14 @@ class TupleSpace:
         Raises: NotPlain; NameFull; OutOfMemory; ServerLost.
         """
         items = (self._operations.encode(name, fields),)
-        return self._run(name, self._operations.put(items, ttl_s, once, timeout_s))
+        return self._run(name, self._operations.put, items, ttl_s, once, timeout_s)
 
     def put_many(
         self, tuples: Iterable[tuple[Any, ...]], ttl_s: float | None = None, timeout_s: float | None = None
     ) -> None:
         """Put several as one, in one round trip to each server they live on."""
         items = [self._operations.encode(t[0], tuple(t[1:])) for t in tuples]
-        self._each(items, lambda group: self._operations.put(group, ttl_s, "", timeout_s))
+        self._each(items, self._operations.put, ttl_s, "", timeout_s)
 
     # -- take and read
 
@@ -132,7 +131,7 @@ class TupleSpace:
             yield found[0]
 
     def _find(self, want: Want) -> list[Tuple]:
-        return self._run(want.template.name, self._operations.take(want))
+        return self._run(want.template.name, self._operations.take, want)
 
     def _found(self, want: Want) -> list[Tuple]:
         found = self._find(want)
@@ -144,12 +143,12 @@ class TupleSpace:
 
     def ack(self, tuples: Tuple | Iterable[Tuple]) -> None:
         """Done: this leased tuple, or these in one round trip, is gone for good. Raises: LeaseExpired."""
-        self._lease(held(tuples), b"ack")
+        self._each(held(tuples), self._operations.lease, b"ack")
 
     def renew(self, tuples: Tuple | Iterable[Tuple], lease_s: float) -> None:
         """Ours for lease_s from now. Raises: LeaseExpired."""
         ours = held(tuples)
-        self._lease(ours, b"renew %d" % round(lease_s * 1000))
+        self._each(ours, self._operations.lease, b"renew %d" % round(lease_s * 1000))
         for t in ours:
             t.lease_s = lease_s
 
@@ -159,10 +158,7 @@ class TupleSpace:
         Args:
             reason: a line of its history; the delivery then counts as failed, with an empty one it does not.
         """
-        self._lease(held(tuples), b"release " + reason.encode())
-
-    def _lease(self, tuples: list[Tuple], how: bytes) -> None:
-        self._each(tuples, lambda group: self._operations.lease(group, how))
+        self._each(held(tuples), self._operations.lease, b"release " + reason.encode())
 
     # -- transactions
 
@@ -175,16 +171,17 @@ class TupleSpace:
         Raises: LeaseExpired: it took longer. ServersDiffer: its names live on several servers.
         """
         inside = Transaction(self._operations, self._routes, self._found, lease_s)
+        taken, puts = inside.taken, inside.puts
         try:
             yield inside
-            if commit := inside.commit():
-                self._run(inside.name, commit)
+            if taken or puts:
+                self._run((taken or puts)[0].name, self._operations.commit, taken, puts)
         except ServerLost:  # what it took comes back when its lease ends
             raise
         except BaseException:
-            if abort := inside.abort():
+            if taken:
                 with suppress(LeaseExpired):
-                    self._run(inside.name, abort)
+                    self._run(taken[0].name, self._operations.lease, taken, ABORT)
             raise
 
     # -- limits
@@ -196,31 +193,31 @@ class TupleSpace:
             bound: most tuples it holds, leased ones too; put() then waits, or refuses with NameFull.
             deliveries: a tuple that failed so often goes to dead_letters(name), with its history.
         """
-        self._run(name, self._operations.configure(name, bound, deliveries))
+        self._run(name, self._operations.configure, name, bound, deliveries)
 
     # -- look
 
     def count(self, name: str, *fields: Any) -> int:
         """How many tuples match and are free to be taken."""
-        return self._run(name, self._operations.count(Template.of(name, fields)))
+        return self._run(name, self._operations.count, Template.of(name, fields))
 
     def clear(self, name: str) -> int:
         """Remove all tuples of a name, leased ones too, and what `once` knew of it. Returns: how many."""
-        return self._run(name, self._operations.clear(name))
+        return self._run(name, self._operations.clear, name)
 
     def erase(self) -> None:
         """Leave nothing of this space on its servers: no tuples, no limits, no counts."""
         for pool in self._routes.all():
-            self._run_on(pool, self._operations.erase())
+            self._run_on(pool, self._operations.erase)
 
     def names(self) -> list[str]:
         """The names in use, on all servers."""
-        operation = self._operations.names()
-        return sorted({name for pool in self._routes.all() for name in self._run_on(pool, operation)})
+        listed = (self._run_on(pool, self._operations.names) for pool in self._routes.all())
+        return sorted({name for names in listed for name in names})
 
     def statistics(self, *names: str) -> dict[str, Statistics]:
         """Rates, depths, the oldest unread, blocked takers and running leases, of these names or of all."""
-        looked = {name: self._run(name, self._operations.survey(name)) for name in names or self.names()}
+        looked = {name: self._run(name, self._operations.survey, name) for name in names or self.names()}
         result = {name: now.since(self._seen.get(name)) for name, now in looked.items()}
         self._seen.update(looked)
         return result
@@ -235,13 +232,13 @@ class TupleSpace:
         connection = pool.take()
         try:
             while True:
-                yield connection.run(self._operations.follow(name, every_s))
+                yield self._operations.follow(connection, name, every_s)
         finally:
             connection.close()
 
     def damaged(self, name: str) -> list[bytes]:
         """The raw messages of a name that were moved aside because they could not be read."""
-        return self._run(name, self._operations.damaged(name))
+        return self._run(name, self._operations.damaged, name)
 
     # -- life
 
@@ -258,26 +255,26 @@ class TupleSpace:
     ) -> None:
         self.close()
 
-    def _each(self, items: list[N], operation: Callable[[list[N]], Operation[Any]]) -> None:
+    def _each(self, items: list[N], operation: Callable[..., Any], *given: Any) -> None:
         """Run it for each server's share; a cluster wants each name by itself."""
         for group in self._routes.grouped(items):
             try:
-                self._run(group[0].name, operation(group))
+                self._run(group[0].name, operation, group, *given)
             except ServersDiffer:
                 for part in by_stem(group):
-                    self._run(part[0].name, operation(part))
+                    self._run(part[0].name, operation, part, *given)
 
-    def _run(self, name: str, operation: Operation[T]) -> T:
+    def _run(self, name: str, operation: Callable[..., T], *given: Any) -> T:
         while True:
             try:
-                return self._run_on(self._routes.pool(name), operation)
+                return self._run_on(self._routes.pool(name), operation, *given)
             except ServerRefused as refused:
                 if not self._routes.follow(name, refused.message):
                     raise explained(name, refused) from None
 
-    def _run_on(self, pool: Pool, operation: Operation[T]) -> T:
+    def _run_on(self, pool: Pool, operation: Callable[..., T], *given: Any) -> T:
         connection = pool.take()
         try:
-            return connection.run(operation)
+            return operation(connection, *given)
         finally:
             pool.give(connection)

@@ -7,7 +7,6 @@ from typing import Any
 
 from steersman.bus.entries import Entry
 from steersman.bus.operations import Operations, Want
-from steersman.bus.programs import Operation
 from steersman.bus.routes import Routes
 from steersman.bus.tuples import Template, Tuple
 
@@ -43,19 +42,6 @@ class Transaction:
         self._together(name)
         self.taken += self._find(Want(Template.of(name, fields), b"take", 1, self._lease_s, timeout_s))
         return self.taken[-1]
-
-    def commit(self) -> Operation[None] | None:
-        """What makes it happen; None when there is nothing to do."""
-        return self._operations.commit(self.taken, self.puts) if self.taken or self.puts else None
-
-    def abort(self) -> Operation[None] | None:
-        """What gives everything back; None when nothing was taken."""
-        return self._operations.lease(self.taken, ABORT) if self.taken else None
-
-    @property
-    def name(self) -> str:
-        """A name whose server is that of all."""
-        return (self.taken[0] if self.taken else self.puts[0]).name
 
     def _together(self, name: str) -> None:
         self._routes.common([name, *(t.name for t in self.taken), *(item.name for item in self.puts)])
