@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from steersman.models.networks.resnet import ResNet50 as ResNet50
     from steersman.models.networks.spherical_fourier import SphericalFourier as SphericalFourier
     from steersman.models.networks.tica import TICA as TICA
+    from steersman.models.networks.tica import autocorrelation as autocorrelation
+    from steersman.models.networks.tica import forgotten as forgotten
     from steersman.models.networks.tica import slowness as slowness
     from steersman.models.networks.tiramisu import Tiramisu as Tiramisu
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet

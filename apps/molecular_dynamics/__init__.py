@@ -10,7 +10,15 @@ except ModuleNotFoundError as missing:
 from steersman.apps.molecular_dynamics.amino_acids import Sequence
 from steersman.apps.molecular_dynamics.contacts import contact_maps, far_contacts, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.dihedral import dihedral
-from steersman.apps.molecular_dynamics.features import Angles, Coordinates, Distances, Features, Torsions
+from steersman.apps.molecular_dynamics.features import (
+    Angles,
+    Contacts,
+    Coordinates,
+    Distances,
+    Features,
+    SideBySide,
+    Torsions,
+)
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.peptide import build_peptide, ideal_helix
 from steersman.apps.molecular_dynamics.simulation import VARIABLES, Frame, run
@@ -20,12 +28,14 @@ from steersman.apps.molecular_dynamics.superposition import rmsd
 __all__ = [
     "VARIABLES",
     "Angles",
+    "Contacts",
     "Coordinates",
     "Distances",
     "Features",
     "Frame",
     "Molecule",
     "Sequence",
+    "SideBySide",
     "Torsions",
     "build_peptide",
     "contact_maps",

@@ -6,16 +6,15 @@ platform runs it. A new version of the bias is a new table in the same context.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import openmm
-from openmm import app
 
+from steersman.apps.molecular_dynamics.bonds import peptide_bonds
 from steersman.apps.molecular_dynamics.features import Features
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.steering import Bias
@@ -112,29 +111,6 @@ def keep_trans(system: openmm.System, molecule: Molecule) -> None:
     for four in peptide_bonds(molecule):
         force.addTorsion(*four, [])
     system.addForce(force)
-
-
-def peptide_bonds(molecule: Molecule) -> Iterator[tuple[int, int, int, int]]:
-    """The four atoms of each omega angle: carbon, C, N, carbon."""
-    topology = app.PDBFile(io.StringIO(molecule.pdb)).topology
-    atoms = list(topology.atoms())
-    bound: dict[int, list[int]] = {}
-    for one, other in molecule.bonds.tolist():
-        bound.setdefault(one, []).append(other)
-        bound.setdefault(other, []).append(one)
-
-    def carbon(atom: int, apart: int) -> int | None:
-        """The carbon bound to an atom, the C-alpha where there are two."""
-        found = [i for i in bound[atom] if i != apart and atoms[i].element is app.element.carbon]
-        return min(found, key=lambda i: atoms[i].name != "CA", default=None)
-
-    for one, other in molecule.bonds.tolist():
-        for c, n in ((one, other), (other, one)):
-            if (atoms[c].name, atoms[n].name) != ("C", "N") or atoms[c].residue is atoms[n].residue:
-                continue
-            before, after = carbon(c, n), carbon(n, c)
-            if before is not None and after is not None:
-                yield before, c, n, after
 
 
 def _expression(offsets: np.ndarray, rest: Layers) -> str:

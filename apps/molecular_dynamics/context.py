@@ -28,6 +28,7 @@ GAS_CONSTANT = 0.00831446261815324  # kJ/mol/K
 # A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; a strained structure may be
 # hotter for a while. Five times is no fluctuation any more.
 HOTTEST = 5.0
+KEPT = 4  # contexts: of a hot phase, of a control, with a bias, and at half of the time step
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Settings:
         friction_per_ps: of the thermostat; 0 turns it off (then energy is conserved).
         platform: OpenMM's name for it; None takes the fastest that works.
         threads: of the CPU platform; with more than one, sums are no longer repeatable.
+        trans: whether peptide bonds are kept trans, also without a bias.
     """
 
     temperature_K: float
@@ -47,6 +49,7 @@ class Settings:
     friction_per_ps: float = 1.0
     platform: str | None = None
     threads: int = 1
+    trans: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class SimulationContext:
         self.busy = False
         system = openmm.XmlSerializer.deserialize(molecule.system_xml)
         self.bias_force = BiasForce(system, coordinate) if coordinate else None
-        if coordinate:
+        if coordinate or settings.trans:
             keep_trans(system, molecule)
         self.context = open_context(system, settings)
         self.integrator = self.context.getIntegrator()
@@ -146,13 +149,13 @@ class SimulationContext:
         )
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=KEPT)
 def _kept(molecule: Molecule, settings: Settings, coordinate: Coordinate | None) -> SimulationContext:
     return SimulationContext(molecule, settings, coordinate)
 
 
 def warm_context(molecule: Molecule, settings: Settings, coordinate: Coordinate | None = None) -> SimulationContext:
-    """Give the context that this process keeps warm; a new one when another segment is still using it."""
+    """Give the context of these that this process keeps warm; a new one when another segment is still using it."""
     kept = _kept(molecule, settings, coordinate)
     return SimulationContext(molecule, settings, coordinate) if kept.busy else kept
 

@@ -6,8 +6,6 @@ Axes: N atoms, F features, 3 space. Units: nm, radians.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -15,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 import openmm
-from openmm import app
 
+from steersman.apps.molecular_dynamics.bonds import atoms_of, backbone, bound, rotatable, within
 from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.molecule import Molecule
 
@@ -38,8 +36,9 @@ class Features(Protocol):
     def force(self, weights: np.ndarray) -> openmm.Force:
         """A force whose energy, in kJ/mol, is the sum of weights (F,) times values."""
 
-    def plumed(self) -> list[str]:
-        """Lines of PLUMED's input that define f0, f1, ..., in nm and radians; there atoms count from 1."""
+    def plumed(self, first: int = 0) -> list[str]:
+        """Lines of PLUMED's input that define f0, f1, ..., or from another number on, in nm and radians; there atoms
+        count from 1."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ class Distances:
             force.addBond(first, second, [float(weight)])
         return force
 
-    def plumed(self) -> list[str]:
+    def plumed(self, first: int = 0) -> list[str]:
         """As of `Features`."""
-        return [f"f{n}: DISTANCE ATOMS={i + 1},{j + 1}" for n, (i, j) in enumerate(self.pairs)]
+        return [f"f{n}: DISTANCE ATOMS={_from_one(pair)}" for n, pair in enumerate(self.pairs, first)]
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,17 @@ class Torsions:
     """
 
     atoms: tuple[tuple[int, int, int, int], ...]
+
+    @classmethod
+    def backbone(cls, molecule: Molecule) -> Torsions:
+        """phi and psi of each residue, along the chain, as far as their atoms are there; found once a process."""
+        return _backbone(molecule)
+
+    @classmethod
+    def rotatable(cls, molecule: Molecule) -> Torsions:
+        """One about each bond between heavy atoms that can turn, of side chains and ligands, too: in no ring, at no end
+        and no peptide bond; a double bond counts, for a molecule does not know of it. Found once a process."""
+        return _rotatable(molecule)
 
     @property
     def count(self) -> int:
@@ -116,11 +126,12 @@ class Torsions:
             force.addTorsion(*four, pair.tolist())
         return force
 
-    def plumed(self) -> list[str]:
+    def plumed(self, first: int = 0) -> list[str]:
         """As of `Features`."""
-        angles = [f"a{n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms)]
-        kinds = [(n, name) for n in range(len(self.atoms)) for name in ("cos", "sin")]
-        return angles + [f"f{i}: CUSTOM ARG=a{n} FUNC={name}(x) PERIODIC=NO" for i, (n, name) in enumerate(kinds)]
+        angles = [f"a{first + 2 * n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms)]
+        kinds = [(first + 2 * n, name) for n in range(len(self.atoms)) for name in ("cos", "sin")]
+        functions = [f"CUSTOM ARG=a{n} FUNC={name}(x) PERIODIC=NO" for n, name in kinds]
+        return angles + [f"f{n}: {function}" for n, function in enumerate(functions, first)]
 
 
 @dataclass(frozen=True)
@@ -150,9 +161,9 @@ class Angles:
             force.addTorsion(*four, [float(weight)])
         return force
 
-    def plumed(self) -> list[str]:
+    def plumed(self, first: int = 0) -> list[str]:
         """As of `Features`."""
-        return [f"f{n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms)]
+        return [f"f{n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms, first)]
 
 
 @dataclass(frozen=True)
@@ -184,11 +195,89 @@ class Coordinates:
             force.addParticle(atom, three.tolist())
         return force
 
-    def plumed(self) -> list[str]:
+    def plumed(self, first: int = 0) -> list[str]:
         """As of `Features`."""
         named = [(atom, axis) for atom in self.atoms for axis in "xyz"]
-        lines = [f"p{atom}: POSITION ATOM={atom + 1} NOPBC" for atom in self.atoms]
-        return [*lines, *(f"f{n}: COMBINE ARG=p{atom}.{axis} PERIODIC=NO" for n, (atom, axis) in enumerate(named))]
+        lines = [f"p{first}_{atom}: POSITION ATOM={atom + 1} NOPBC" for atom in self.atoms]
+        parts = [f"COMBINE ARG=p{first}_{atom}.{axis} PERIODIC=NO" for atom, axis in named]
+        return [*lines, *(f"f{n}: {part}" for n, part in enumerate(parts, first))]
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """Whether pairs of atoms touch: (1 - (r/at)^6) / (1 - (r/at)^12) of their distance r, 1 smoothly to 0; a half at
+    `at_nm`. Of one molecule: no minimum image is taken.
+
+    Args:
+        pairs: two atom indices each.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    at_nm: float = 0.8
+
+    @classmethod
+    def of_residues(cls, molecule: Molecule, *, apart: int = NEAREST_RESIDUES, at_nm: float = 0.8) -> Contacts:
+        """All pairs of C-alpha atoms at least so many residues apart."""
+        return cls(Distances.of_residues(molecule, apart=apart).pairs, at_nm)
+
+    @property
+    def count(self) -> int:
+        """As of `Features`."""
+        return len(self.pairs)
+
+    def values(self, positions: np.ndarray) -> np.ndarray:
+        """(..., F) float64, 0 to 1."""
+        return np.asarray(1 / (1 + (Distances(self.pairs).values(positions) / self.at_nm) ** 6))
+
+    def force(self, weights: np.ndarray) -> openmm.Force:
+        """As of `Features`."""
+        force = openmm.CustomBondForce(f"weight/(1 + (r/{self.at_nm})^6)")
+        force.addPerBondParameter("weight")
+        for pair, weight in zip(self.pairs, weights, strict=True):
+            force.addBond(*pair, [float(weight)])
+        return force
+
+    def plumed(self, first: int = 0) -> list[str]:
+        """As of `Features`."""
+        switch = f"SWITCH={{RATIONAL R_0={self.at_nm} NN=6 MM=12}}"
+        numbered = enumerate(self.pairs, first)
+        return [f"f{n}: COORDINATION GROUPA={i + 1} GROUPB={j + 1} {switch} NOPBC" for n, (i, j) in numbered]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Several kinds of features: those of the first, of the second, ...
+
+    Args:
+        parts: of features, in this order.
+    """
+
+    parts: tuple[Features, ...]
+
+    @property
+    def count(self) -> int:
+        """As of `Features`."""
+        return sum(part.count for part in self.parts)
+
+    def values(self, positions: np.ndarray) -> np.ndarray:
+        """(..., F) float64."""
+        return np.concatenate([part.values(positions) for part in self.parts], axis=-1)
+
+    def force(self, weights: np.ndarray) -> openmm.Force:
+        """As of `Features`."""
+        force = openmm.CustomCVForce(" + ".join(f"part{n}" for n in range(len(self.parts))))
+        for n, (part, some) in enumerate(zip(self.parts, np.split(weights, self._ends), strict=True)):
+            force.addCollectiveVariable(f"part{n}", part.force(some))
+        return force
+
+    def plumed(self, first: int = 0) -> list[str]:
+        """As of `Features`."""
+        begins = [first, *(first + self._ends)]
+        return [line for part, begin in zip(self.parts, begins, strict=True) for line in part.plumed(begin)]
+
+    @property
+    def _ends(self) -> np.ndarray:
+        return np.cumsum([part.count for part in self.parts])[:-1]
 
 
 def _from_one(atoms: tuple[int, ...]) -> str:
@@ -197,30 +286,18 @@ def _from_one(atoms: tuple[int, ...]) -> str:
 
 @lru_cache(maxsize=1)
 def _distances(molecule: Molecule, apart: int) -> Distances:
-    bound = _heavy_bonds(molecule)
-    near = {atom: _within(bound, atom, apart - 1) for atom in bound}
-    return Distances(tuple(pair for pair in combinations(bound, 2) if pair[1] not in near[pair[0]]))
+    atoms, joined = atoms_of(molecule), bound(molecule, heavy=True)
+    chains = {atoms[alpha].residue.chain.index for alpha in molecule.alpha.tolist()}
+    joined = {atom: others for atom, others in joined.items() if atoms[atom].residue.chain.index in chains}
+    near = {atom: within(joined, atom, apart - 1) for atom in joined}
+    return Distances(tuple(pair for pair in combinations(joined, 2) if pair[1] not in near[pair[0]]))
 
 
-def _heavy_bonds(molecule: Molecule) -> dict[int, set[int]]:
-    """For each heavy atom of the chains with C-alpha atoms, the heavy atoms that it is bound to."""
-    topology = app.PDBFile(io.StringIO(molecule.pdb)).topology
-    chains = {atom.residue.chain.index for atom in topology.atoms() if atom.index in set(molecule.alpha.tolist())}
-    bound: dict[int, set[int]] = {
-        atom.index: set()
-        for atom in topology.atoms()
-        if atom.residue.chain.index in chains and atom.element is not app.element.hydrogen
-    }
-    for one, other in molecule.bonds.tolist():
-        if one in bound and other in bound:
-            bound[one].add(other)
-            bound[other].add(one)
-    return bound
+@lru_cache(maxsize=1)
+def _backbone(molecule: Molecule) -> Torsions:
+    return Torsions(tuple(backbone(molecule)))
 
 
-def _within(bound: Mapping[int, set[int]], atom: int, bonds: int) -> set[int]:
-    """The atoms that so many bonds or fewer lead to."""
-    reached = {atom}
-    for _ in range(bonds):
-        reached = reached.union(*(bound[each] for each in reached))
-    return reached
+@lru_cache(maxsize=1)
+def _rotatable(molecule: Molecule) -> Torsions:
+    return Torsions(tuple(rotatable(molecule)))

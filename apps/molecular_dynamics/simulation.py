@@ -39,8 +39,11 @@ VARIABLES = {
     "energy": Variable((), "kJ mol-1", "potential energy"),
     "features": Variable(("feature",), "1", "what the model's coordinate is made of"),
     "bias": Variable((), "1", "energy of the bias in kT"),
+    "thermostat_K": Variable((), "K", "temperature of the thermostat"),
+    "hot": Variable((), "1", "of a hot phase, or not settled after it: counts in no average and in no bias"),
 }
 
+SETTLE_PS = 2.0  # after a hot phase, in which the walls of a molecule give their heat away
 LARGEST_STEP_FS = 5.0  # above it hydrogens of 3 amu become unstable at any temperature
 
 
@@ -56,6 +59,8 @@ class Frame:
         energy: potential energy without that of the bias, kJ/mol.
         temperature_K: instantaneous, from the kinetic energy.
         bias: energy of the bias, kT; 0 without one.
+        thermostat_K: of the thermostat.
+        hot: whether it is one of a hot phase, or of the first 2 ps after it.
         features: (F,) float64, their values; empty where none were asked for.
         state: what continues the segment exactly, as `Start.state`: positions and velocities, (N, 3) float64.
     """
@@ -67,6 +72,8 @@ class Frame:
     energy: float
     temperature_K: float
     bias: float
+    thermostat_K: float
+    hot: bool
     features: np.ndarray
     state: Mapping[str, np.ndarray] = field(repr=False)
 
@@ -77,11 +84,13 @@ def run(
     temperature_K: float,
     duration_ps: float,
     seed: int,
+    hot_K: float | None = None,
     report_ps: float = 0.2,
     timestep_fs: float = 4.0,
     friction_per_ps: float = 1.0,
     contact_nm: float = CUTOFF_NM,
     features: Features | None = None,
+    keep_trans: bool = False,
     platform: str | None = None,
     threads: int = 1,
 ) -> Generator[Frame, None, None]:
@@ -93,15 +102,20 @@ def run(
     Args:
         start: `prepared` is the Molecule. With `state` velocities the segment is continued; else it begins at the
             `frame` positions, or at the prepared ones, with new velocities drawn from the seed. With a `bias` it is
-            pushed along the coordinate of its `model`, and its peptide bonds are kept trans.
+            pushed along the coordinate of its `model`, and its peptide bonds are kept trans. One that failed before
+            is tried again at half of the time step.
         temperature_K: of the Langevin thermostat, >= 0.
         duration_ps: of the segment; a whole number of reports.
         seed: any integer >= 0, of the velocities and the thermostat's noise.
+        hot_K: of the thermostat while what the workflow learns has no model yet (`start.model`), so that the first one
+            sees what does not turn at `temperature_K`; peptide bonds are then kept trans all the time. Store `hot` with
+            each frame, and return it from the score stage. The first segment after it draws new velocities.
         report_ps: between two frames; a whole number of time steps.
         timestep_fs: above 0, at most 5; hydrogens weigh 3 amu, so 4 is safe.
         friction_per_ps: of the thermostat; 0 conserves energy.
         contact_nm: C-alpha atoms nearer than this are in contact.
         features: what the model was fitted to and a bias acts on.
+        keep_trans: peptide bonds, also without a bias.
         platform: an OpenMM platform by name; None takes the fastest that works.
         threads: of the CPU platform.
     Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
@@ -113,10 +127,17 @@ def run(
     """
     if seed < 0:
         raise BadValue("seed", seed, "give 0 or more")
-    settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
-    plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
+    heat_K = hot_K if start.learns and start.model is None else None
+    cooled = hot_K is not None and heat_K is None and bool(start.frame.get("hot", False))
+    hot_ps = np.inf if heat_K is not None else min(SETTLE_PS, duration_ps - report_ps) if cooled else 0.0
+    settings = Settings(
+        temperature_K if heat_K is None else heat_K, timestep_fs / (2 if start.attempt else 1), friction_per_ps,
+        platform, threads, trans=keep_trans or hot_K is not None,
+    )  # fmt: skip
+    plan, begin = schedule(settings, duration_ps, report_ps), initial(start, still=cooled)
     warm = partial(warm_context, start.prepared, settings, _along(start, features))  # when the first frame is asked for
-    return _segment(warm, plan, begin, seed, start.bias, contact_nm, features)
+    frame = partial(_frame, hot_ps=hot_ps, contact_nm=contact_nm, features=features)
+    return _segment(warm, plan, begin, seed, start.bias, frame)
 
 
 def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
@@ -143,9 +164,11 @@ def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[
     return steps, frames
 
 
-def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
+def initial(start: Start, *, still: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
     """Find the positions (N, 3), nm, and the velocities (N, 3), nm/ps, or None, where a segment begins.
 
+    Args:
+        still: without the velocities that it has.
     Raises:
         TypeError: there is no molecule.
         UnknownName: the frame has no `positions`, or the state neither of the two.
@@ -168,7 +191,7 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
     if molecule.residues and not 1 / APART < (apart := _apart(positions) / _apart(molecule.positions)) < APART:
         problem = f"its atoms lie {apart:.2g} times as far from each other as those of the molecule: is it in nm?"
         raise wrong_start("positions", molecule.positions.shape, problem)
-    return positions, velocities
+    return positions, None if still else velocities
 
 
 def _apart(positions: np.ndarray) -> float:
@@ -196,8 +219,7 @@ def _segment(
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
     bias: Bias | None,
-    contact_nm: float,
-    features: Features | None,
+    frame: Callable[[SimulationContext, PhaseState, float], Frame],
 ) -> Generator[Frame, None, None]:
     steps, frames = plan
     simulation = warm()
@@ -206,7 +228,7 @@ def _segment(
         simulation.begin(*begin, seed, bias)
         for number in range(1, frames + 1):
             time_ps = number * steps * simulation.settings.timestep_fs / 1000
-            yield _frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps, contact_nm, features)
+            yield frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps)
     finally:
         simulation.busy = False
 
@@ -226,7 +248,13 @@ def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: in
 
 
 def _frame(
-    simulation: SimulationContext, state: PhaseState, time_ps: float, contact_nm: float, features: Features | None
+    simulation: SimulationContext,
+    state: PhaseState,
+    time_ps: float,
+    *,
+    hot_ps: float,
+    contact_nm: float,
+    features: Features | None,
 ) -> Frame:
     alpha = simulation.molecule.alpha
     return Frame(
@@ -237,6 +265,8 @@ def _frame(
         energy=state.energy,
         temperature_K=simulation.temperature_K(state),
         bias=state.bias,
+        thermostat_K=simulation.settings.temperature_K,
+        hot=time_ps <= hot_ps * (1 + 1e-9),
         features=np.empty(0) if features is None else features.values(state.positions),
         state={"positions": state.positions, "velocities": state.velocities},
     )

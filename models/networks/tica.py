@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -33,24 +33,35 @@ class TICA(Model):
         self.register_buffer("components", torch.zeros(latent, size, dtype=torch.float64))
 
     @classmethod
-    def fit(cls, data: np.ndarray, pairs: np.ndarray, *, latent: int = 2, weights: np.ndarray | None = None) -> Self:
+    def fit(
+        cls,
+        data: np.ndarray,
+        pairs: np.ndarray,
+        *,
+        latent: int = 2,
+        weights: np.ndarray | None = None,
+        least: float = -1.0,
+    ) -> Self:
         """Fit to data (n, ...), each row flattened, all of one scale.
 
         Args:
             pairs: (m, 2) int, rows of the data that are one lag apart, see `Window.lagged`.
             latent: at most as many as there are directions that are no noise.
             weights: (n,) float, of frames whose simulation was biased; None: all count alike.
-        Returns: its card holds the `autocorrelation` of each component at the lag, and under `left_out` how many
-            directions were taken for noise: those of less than 1 % of the largest variance.
+            least: components of a smaller autocorrelation are left out, but the first one.
+        Returns: its card holds the `autocorrelation` of each component at the lag, also of those that `least` left out,
+            and under `left_out` how many directions were taken for noise: those of less than 1 % of the largest
+            variance.
         Raises: BadValue: no pairs, values that are not finite, or that never change.
         """
         x = rows(data)
         before, after, weight = lagged(x, pairs, weights)
         mean, now, later = covariances(before, after, weight)
         directions, values = slowest(now, later, latent)
-        model = cls(x.shape[1], len(directions))
+        slow = max(int((values >= least).sum()), 1)
+        model = cls(x.shape[1], slow)
         model.mean.copy_(torch.from_numpy(mean))
-        model.components.copy_(torch.from_numpy(directions))
+        model.components.copy_(torch.from_numpy(directions[:slow]))
         model.card["autocorrelation"] = [round(float(value), 4) for value in values]
         model.card["left_out"] = x.shape[1] - len(slowest(now, later, x.shape[1])[1])
         return model.eval()
@@ -114,6 +125,27 @@ def slowness(z: np.ndarray, pairs: np.ndarray) -> float:
     """
     _, now, later = covariances(*lagged(rows(z), pairs, None))
     return float((slowest(now, later, len(now), smallest=NOTHING)[1] ** 2).sum())
+
+
+def autocorrelation(z: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(d,) of each of the coordinates (n, d), at the lag of the pairs.
+
+    Args and raises: as of `slowness`.
+    """
+    _, now, later = covariances(*lagged(rows(z), pairs, None))
+    return np.asarray(np.diag(later) / np.maximum(np.diag(now), np.finfo(float).tiny))
+
+
+def forgotten(model: Any, data: np.ndarray, pairs: np.ndarray) -> float:
+    """What the fastest coordinate of a model loses within the lag of the pairs: 1 less its autocorrelation, 0 to 2.
+
+    Of those that the fit left out as too fast, by the frames of the fit. A gate of `@wf.train(most=)`: on held-out
+    frames it is large while what turns has not turned often.
+
+    Args and raises: as of `slowness`; data of the model.
+    """
+    fitted = model.card.get("autocorrelation", [])
+    return float(1 - min([*autocorrelation(model.encode(data), pairs), *fitted]))
 
 
 def slowest(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steersman.stages.params import Params as Params
     from steersman.stages.rules import doubling as doubling
     from steersman.stages.rules import every as every
+    from steersman.stages.rules import until_used as until_used
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Workflow as Workflow
     from steersman.steering import budget as budget

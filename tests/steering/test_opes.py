@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steersman.steering import Bias, Opes, Scores
-from steersman.steering.opes import ENERGY, MOST_KERNELS
+from steersman.steering.opes import ENERGY, HOT, MOST_KERNELS
 from steersman.system.errors import BadValue
 
 
@@ -137,3 +137,22 @@ def test_a_bias_that_would_help_nothing_is_refused(name: str, given: dict[str, A
 def test_scores_that_cannot_be_biased_are_refused(z: np.ndarray) -> None:
     with pytest.raises(BadValue):
         Opes("z", barrier_kT=10).made(scored(z))
+
+
+def test_hot_frames_change_no_bias_and_no_version_comes_sooner_or_later_by_them() -> None:
+    """So the weights of a run with a hot phase are those of one without."""
+    opes, rng, cold = Opes("z", barrier_kT=12), np.random.default_rng(7), np.linspace(0, 7, 400)
+    hot = rng.normal(scale=3.0, size=300)
+    z, of = np.concatenate([hot, np.sin(cold)]), np.repeat([True, False], [300, 400])
+    by, energy = np.repeat([0, 1], [450, 250]), np.concatenate([np.zeros(450), rng.normal(size=250)])
+    both = scored(z, energy, biased_by=by)
+    both = replace(both, values={**both.values, HOT: of})
+    alone = scored(np.sin(cold), energy[300:], biased_by=by[300:])
+    assert opes.made(both).to_bytes() == opes.made(alone).to_bytes()
+    for frames in range(20, 400, 7):
+        some, few = both.only(np.arange(300 + frames)), alone.only(np.arange(frames))
+        for known in (10, frames - 9, frames - 1):
+            assert opes.due(some, 1, 300 + known) == opes.due(few, 1, known)
+    assert not opes.due(both.only(np.arange(319)), -1, 0)
+    with pytest.raises(BadValue):
+        opes.made(both.only(np.arange(300)))

@@ -37,6 +37,7 @@ from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores, NoAnswerYet
+from steersman.steering.opes import HOT
 from steersman.store import FRAME, Frames, GroupWriter, Labelled, LabelledFrame, Span, Window
 from steersman.system import random_numbers
 from steersman.system.errors import BadInput, EngineError, UnknownName, told
@@ -359,7 +360,8 @@ class _Trial:
         assert bias is not None
         if problem := bias.lacks(self._scores.values):
             raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
-        self._bias = bias.made(self._scores)
+        values = {name: value for name, value in self._scores.values.items() if name != HOT}  # all of them may be hot
+        self._bias = bias.made(replace(self._scores, values=values))
         energy = self._bias.energy(self._scores.matrix(bias.score))
         return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
 

@@ -46,6 +46,7 @@ class Trainer:
         self._version = version
         self._directory, self._stage, self._recorder, self._jobs, self._clock = directory, stage, recorder, jobs, clock
         self._work: Work | None = None
+        self._most: float | None = None  # what the gate's number may be
         begun = recorder.state.models.under_way
         if begun is not None and (card := directory.card(begun.version)):  # it was done when the driver died
             self._record(begun.version, card | {"files": training.files(directory.model(begun.version))})
@@ -69,7 +70,7 @@ class Trainer:
             and (window := self._window())
             and self._fits(window, left_s)
         ):
-            self._begin()
+            self._begin(rule)
         if self._work is not None and (job := self._work.advance()):
             self._work = None
             self._take(job)
@@ -82,8 +83,8 @@ class Trainer:
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
         if rule.counts == "labels":
-            return rule.due(len(state.mode(Labels).good), state.models.last_labels)
-        if not rule.due(state.frames, state.models.last_frames):
+            return rule.due(len(state.mode(Labels).good), state.models.last_labels, used=state.models.newest > 0)
+        if not rule.due(state.frames, state.models.last_frames, used=state.models.newest > 0):
             return False
         if state.models.last_frames is not None or not state.mode(HeldOut).draws:
             return True
@@ -101,12 +102,15 @@ class Trainer:
     def _window(self) -> tuple[Span, ...]:
         return tuple(published.spans(self._recorder.state, held_out=False, most=self._stage.window))
 
-    def _begin(self) -> None:
+    def _begin(self, rule: Every) -> None:
         state = self._recorder.state
         if not self.busy:
             self._recorder.record(Training(
                 model=len(state.models) + 1, frames=state.frames, labels=len(state.mode(Labels).good),
             ))  # fmt: skip
+        count = state.models.last_labels if rule.counts == "labels" else state.models.last_frames
+        last = (count or 0) >= rule.last
+        self._most = None if last or math.isinf(self._stage.most) else self._stage.most
         what = f"the training of model {state.models[-1].version}"
         hang_s = self._stage.hang_s
         self._work = Work(what, self._submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
@@ -116,7 +120,8 @@ class Trainer:
         model = state.models[-1]
         job = TrainingJob(
             run=str(self._directory.path), version=model.version, last=state.models.newest, window=window,
-            held_out=self._held_out(), settings=state.wishes.settings, needs_s=self._needs_s(window), **self._labels(),
+            held_out=self._held_out(), settings=state.wishes.settings, needs_s=self._needs_s(window), most=self._most,
+            **self._labels(),
         ).begin()  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None

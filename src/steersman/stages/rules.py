@@ -37,7 +37,12 @@ class Every:
     def _then(self) -> str:
         return f"every {self.frames}"
 
-    def due(self, frames: int, trained_at: int | None) -> bool:
+    def due(self, frames: int, trained_at: int | None, *, used: bool = False) -> bool:
+        """Whether so many frames are enough, after a training at so many (None: there was none yet).
+
+        Args:
+            used: there is a model that is used.
+        """
         if trained_at is None:
             return frames >= self.first
         return trained_at < self.last and frames >= self.next(trained_at)
@@ -57,6 +62,21 @@ class Doubling(Every):
     def next(self, trained_at: int) -> int:
         """How many frames there are at the next training."""
         return 2 * trained_at
+
+
+class UntilUsed(Doubling):
+    """When to train: as `Doubling`, and at the last number of frames, but not after a model is used."""
+
+    @property
+    def _then(self) -> str:
+        return f"{super()._then} until a model is used"
+
+    def due(self, frames: int, trained_at: int | None, *, used: bool = False) -> bool:
+        return not used and super().due(frames, trained_at)
+
+    def next(self, trained_at: int) -> int:
+        """How many frames there are at the next training."""
+        return int(min(2 * trained_at, self.last))
 
 
 def every(
@@ -88,6 +108,17 @@ def doubling(*, first: int, last: float = math.inf) -> Every:
     """
     _count("doubling", first=first, last=last)
     return Doubling(first, first, last)
+
+
+def until_used(*, first: int, last: float = math.inf) -> Every:
+    """Train at `first` frames, each time there are twice as many, and at `last`, until a model is used, which stays.
+
+    With `@wf.train(most=)`, which the training at `last` does not have to reach.
+
+    Raises: ValueError: a count below 1.
+    """
+    _count("until_used", first=first, last=last)
+    return UntilUsed(first, first, last)
 
 
 def _count(rule: str, **counts: float) -> None:

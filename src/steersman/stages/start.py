@@ -100,6 +100,7 @@ class Start:
         draw: what a policy drew for a new member of the ensemble, by name, float64; empty of all other starts.
         bias: potential along the coordinate of `model` that the segment is to be pushed by; None where there is none.
         load: gives `model`.
+        attempt: how often it failed before, from 0 on.
         params: the workflow's parameters, for `program`.
         answers: what the workflow file's `@wf.answer` decorates, by name, for `program`.
         learns: the workflow trains models, of which there may be none yet.
@@ -111,6 +112,7 @@ class Start:
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
     bias: Bias | None = None
     load: Callable[[], Any] = field(default=lambda: None, repr=False)
+    attempt: int = 0
     params: Any = field(default=None, repr=False)
     answers: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict, repr=False)
     learns: bool = field(default=False, repr=False)

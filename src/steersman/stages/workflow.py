@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
@@ -249,6 +250,7 @@ class Workflow:
         gpus: int = 0,
         window: int = 100_000,
         gate: Gate = "error",
+        most: float = math.inf,
         hang_s: float = TRAINING_HANG_S,
         ranks: int = 1,
         strategy: str = "single",
@@ -261,6 +263,7 @@ class Workflow:
             window: at most so many of the newest frames are trained on.
             gate: what must not get worse on held-out frames, smaller being better: the mean of the score of this name,
                 or the number that a function of (model, frames) gives.
+            most: a model whose number is larger is not used, but for that of the last training that `when` allows.
             hang_s: a training that takes longer is ended.
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
             strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
@@ -283,7 +286,7 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("train", function, self)
-            self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy)
+            self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy, most)
             return function
 
         return decorate

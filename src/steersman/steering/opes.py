@@ -22,6 +22,7 @@ from steersman.system.errors import BadValue
 from steersman.system.numbers import Count, NotNegative, Positive, checked
 
 ENERGY = "bias"  # the score with the energy that each frame was simulated under
+HOT = "hot"  # a score that is true of frames that do not count: of another temperature, or not yet settled
 MOST_DIMENSIONS = 3
 MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
@@ -40,7 +41,8 @@ SOFTEST_KT, HARDEST_KT = 1.0, 200.0
 class Opes:
     """On-the-fly probability enhanced sampling along one score, in 1 to 3 dimensions.
 
-    Every walker is pushed out of what all of them have sampled. Each segment has a bias that does not change.
+    Every walker is pushed out of what all of them have sampled. Each segment has a bias that does not change. Frames
+    whose score `hot` is true, if there is one, do not count: they were simulated at another temperature.
 
     Args:
         score: the coordinate, (n,) or (n, d). The score stage also returns `bias`: (n,), the energy in kT that the
@@ -91,8 +93,10 @@ class Opes:
 
     def due(self, scores: Scores, model: int, frames: int) -> bool:
         """Whether the frames that came since a version of so many frames, of a model, are worth a new one."""
-        there = len(scores) >= LEAST_FRAMES and not self.lacks(scores.values)
-        return there and (scores.model != model or len(scores) > GROWTH * frames)
+        if self.lacks(scores.values) or (count := int(counted(scores).sum())) < LEAST_FRAMES:
+            return False
+        new = len(scores) - frames
+        return scores.model != model or new > (GROWTH - 1) * (count - new)
 
     def check_energy(self, bias: Bias, scores: Scores) -> None:
         """Compare what frames store as their energy with what the version that pushed them has there.
@@ -118,10 +122,11 @@ class Opes:
             raise BadValue(self.score, "the same in each frame as without the bias, from the same seed", problem)
 
     def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
-        """Mean log weight of some frames, relative to the mean weight of all."""
+        """Mean log weight of some frames, relative to the mean weight of all that count."""
         energy = scores.column(ENERGY)
-        most = energy.max()
-        return float(energy[rows].mean() - most - np.log(np.exp(energy - most).mean()))
+        cold = energy[counted(scores)]
+        most = cold.max()
+        return float(energy[rows].mean() - most - np.log(np.exp(cold - most).mean()))
 
     def drawn(self, scores: Scores, bias: Bias, rng: np.random.Generator) -> int | None:
         """Draw a frame from the equilibrium under a version of the bias, as far as it was sampled; None: there is none.
@@ -130,7 +135,7 @@ class Opes:
         """
         frame = (scores.walker.astype(np.int64) << 32) + scores.row
         newest = scores.ends | ~np.isin(frame + 1, frame)
-        among = scores.startable(np.flatnonzero(~newest | (scores.starts > 0)))
+        among = scores.startable(np.flatnonzero((~newest | (scores.starts > 0)) & counted(scores)))
         if not len(among):
             return None
         log = scores.column(ENERGY)[among] - bias.energy(scores.matrix(self.score)[among])
@@ -138,10 +143,14 @@ class Opes:
         return int(rng.choice(among, p=chance / chance.sum()))
 
     def made(self, scores: Scores) -> Bias:
-        """Make the bias of all scored frames.
+        """Make the bias of all scored frames that count.
 
         Raises: BadValue: a score of more than 3 dimensions, of none that changes, or with NaN.
         """
+        if not (cold := counted(scores)).all():
+            scores = scores.only(cold)
+        if not len(scores):
+            raise BadValue(HOT, "true of all frames", "simulate some at the temperature of the averages")
         z, energy = scores.matrix(self.score), scores.column(ENERGY)
         dimensions = z.shape[1]
         if not 1 <= dimensions <= MOST_DIMENSIONS:
@@ -181,6 +190,11 @@ class Opes:
                 self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
             )
         return np.asarray(width)
+
+
+def counted(scores: Scores) -> np.ndarray:
+    """(n,) bool, whether a frame is of the system whose averages are wanted."""
+    return scores.column(HOT) == 0 if HOT in scores.values else np.ones(len(scores), bool)
 
 
 def _each(value: Any, dimensions: int) -> np.ndarray:

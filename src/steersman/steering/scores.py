@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class Scores:
         first = np.full(self.root.max(initial=-1) + 2, len(self))
         np.minimum.at(first, self.root, self.round)
         return np.where(self.root < 0, 0, self.round - first[self.root] + 1)
+
+    def only(self, chosen: np.ndarray) -> Scores:
+        """Those of some frames: (m,) positions, or (n,) bool."""
+        of = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        rows = {name: column[chosen] for name, column in of.items() if isinstance(column, np.ndarray) and len(column)}
+        return replace(self, **rows, values={name: value[chosen] for name, value in self.values.items()})
 
     def frame(self, index: int) -> list[int] | None:
         """[walker, row, segment] of the frame at a position; None of a new member, which has none."""

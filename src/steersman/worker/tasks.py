@@ -103,7 +103,7 @@ def _bias(run: str, version: int, share: float, sha256: str = "") -> Bias | None
 def _learned(run: str, order: Order) -> dict[str, Any]:
     """What `Start` has of what was learned."""
     bias = _bias(run, order.bias, order.share, order.bias_sha256)
-    return {"bias": bias, "load": functools.partial(model_of, run, order.with_model)}
+    return {"bias": bias, "load": functools.partial(model_of, run, order.with_model), "attempt": order.attempt}
 
 
 @functools.lru_cache(maxsize=1)
@@ -250,6 +250,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
         held_out=job.judging,
         last=model_of(job.run, job.last),
         gate=workflow.training.gate,
+        most=job.most,
         directory=job.directory.model(job.version),
         version=job.version,
     )

@@ -45,6 +45,7 @@ def train(
     held_out: Window | None,
     last: Model | None,
     gate: Gate,
+    most: float | None = None,
     directory: Path,
     version: int,
 ) -> dict[str, Any]:
@@ -54,6 +55,7 @@ def train(
         fit: (frames, last) -> model.
         score: (model, frames) -> scores.
         gate: name of the score, or a function (model, frames) -> number, that must not get worse, smaller being better.
+        most: what that number may be; None: any.
         held_out: frames that the fit does not see; None when there are none yet.
     Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it. BadScores: what is loaded
         gives other scores than what was fitted.
@@ -71,7 +73,7 @@ def train(
     try:
         loaded = load_model(directory).to(next((each.device for each in model.state_dict().values()), "cpu"))
         try:
-            verdict = judge(score, loaded, last, held_out, gate)
+            verdict = judge(score, loaded, last, held_out, gate, most)
             lost, warning = kept(score, model, loaded, held_out, gate)
         except Exception as error:  # a user's score may raise anything
             raise JudgingFailed(told(error)) from error
@@ -111,15 +113,19 @@ def judge(
     last: Model | None,
     held_out: Window | None,
     gate: Gate,
+    most: float | None = None,
 ) -> dict[str, Any]:
-    """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used."""
+    """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used.
+
+    Nor is one whose number at the gate is more than `most`.
+    """
     if not isinstance(gate, str):
         score, gate = _with(score, gate)
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
     if not np.isfinite(loss := _loss(model)):
         return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
     if held_out is None:
-        return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
+        return verdict | {"accepted": most is None, "reason": "there are no held-out frames yet"}
     new, old = _arrays(score(model, held_out)), _arrays(score(last, held_out)) if last is not None else {}
     if gate not in new:
         return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare, see @wf.train(gate=)"}
@@ -131,6 +137,8 @@ def judge(
     if (name := collapsed(made, old)) and differ(held_out):
         reason = f"{name!r} has collapsed: all held-out frames lie at one point"
         return verdict | {"accepted": False, "reason": reason}
+    if most is not None and mean > most:
+        return verdict | {"accepted": False, "reason": f"held-out {gate} {mean:.4g}, more than {most:g}"}
     if last is None:
         return verdict | {"accepted": True, "reason": "the first model"}
     before = float(np.mean(old[gate])) if gate in old else np.nan

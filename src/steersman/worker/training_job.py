@@ -26,6 +26,7 @@ class TrainingJob(Struct, frozen=True):
         labels, audits: labelled frames to fit, and to judge it by; None of a run without labels.
         settings: parameters that people changed.
         needs_s: how long it will take, as far as is known.
+        most: its gate's number may be no larger.
     """
 
     run: str
@@ -37,6 +38,7 @@ class TrainingJob(Struct, frozen=True):
     needs_s: float = 0.0
     labels: tuple[LabelledFrame, ...] | None = None
     audits: tuple[LabelledFrame, ...] = ()
+    most: float | None = None
 
     @property
     def directory(self) -> RunDirectory:

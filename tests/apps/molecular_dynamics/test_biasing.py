@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,24 +12,27 @@ from typing import Any
 import numpy as np
 import openmm
 import pytest
-from openmm import unit
+from openmm import app, unit
 
 from steersman.apps.molecular_dynamics import (
     Angles,
+    Contacts,
     Coordinates,
     Distances,
     Features,
     Frame,
     Molecule,
+    SideBySide,
     Torsions,
     build_peptide,
     run,
 )
-from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, keep_trans, peptide_bonds
+from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, keep_trans
+from steersman.apps.molecular_dynamics.bonds import peptide_bonds
 from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
 from steersman.stages.start import Start
 from steersman.steering import Bias
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadValue, UnknownName
 
 PHI, PSI = (4, 6, 8, 10), (6, 8, 10, 16)
 SETTINGS = Settings(300.0, platform="Reference")
@@ -93,6 +97,7 @@ def bias_around(z: np.ndarray, periods: float = 0.0) -> Bias:
 FEATURES: list[Features] = [
     Distances(((0, 8), (4, 10), (5, 16), (1, 18))),
     Torsions((PHI, PSI)),
+    SideBySide((Torsions((PHI,)), Contacts(((0, 16), (1, 18)), at_nm=0.5), Distances(((5, 16),)))),
     Coordinates((4, 8)),
 ]
 
@@ -219,3 +224,43 @@ def test_features_that_the_model_does_not_know_are_refused(dipeptide: Molecule, 
     with pytest.raises(BadValue) as refused:
         segment(start, features)
     assert refused.value.name == "features"
+
+
+def test_torsions_of_a_backbone_and_of_all_bonds_that_turn(dipeptide: Molecule) -> None:
+    """Of a tyrosine beside glycines: phi and psi of each, and of the side chain what is in no ring and at no end."""
+    assert Torsions.backbone(dipeptide) == Torsions((PHI, PSI))
+    peptide = build_peptide("GYG", capped=True)
+    named = [(atom.residue.index, atom.name) for atom in app.PDBFile(io.StringIO(peptide.pdb)).topology.atoms()]
+    turned = [[named[atom] for atom in four] for four in Torsions.backbone(peptide).atoms]
+    assert [[name for _, name in four] for four in turned] == 3 * [["C", "N", "CA", "C"], ["N", "CA", "C", "N"]]
+    assert [four[1][0] for four in turned] == [1, 1, 2, 2, 3, 3]
+    bonds = {frozenset(four[1:3]) for four in Torsions.rotatable(peptide).atoms}
+    sides = {frozenset(named.index((2, name)) for name in pair) for pair in (("CA", "CB"), ("CB", "CG"))}
+    assert bonds == sides | {frozenset(four[1:3]) for four in Torsions.backbone(peptide).atoms}
+
+
+def test_it_is_hot_until_there_is_a_model_and_then_settles(dipeptide: Molecule) -> None:
+    """The segment after that draws new velocities, and its first 2 ps do not count, but for its last frame."""
+    known: dict[str, Any] = {"learns": True, "load": lambda: Dense([])}
+    first = segment(Start(dipeptide, learns=True), hot_K=900.0, duration_ps=4.0)
+    plain = segment(Start(dipeptide), hot_K=900.0)  # nothing is ever learned
+    assert {frame.hot for frame in first} == {True}
+    assert {frame.thermostat_K for frame in first} == {900.0}
+    assert {(frame.hot, frame.thermostat_K) for frame in plain} == {(False, 300.0)}
+    stored = {"positions": first[-1].positions, "hot": np.array(True)}
+    for duration_ps, hot in ((4.0, 10), (1.0, 4)):
+        cooled = segment(Start(dipeptide, stored, first[-1].state, **known), hot_K=900.0, duration_ps=duration_ps)
+        assert [frame.hot for frame in cooled] == [number < hot for number in range(len(cooled))]
+        assert {frame.thermostat_K for frame in cooled} == {300.0}
+    still = {name: first[-1].state[name] for name in ("positions",)}
+    anew = segment(Start(dipeptide, stored, still, **known), hot_K=900.0, duration_ps=1.0)
+    assert (anew[-1].state["positions"] == cooled[-1].state["positions"]).all()
+    with pytest.raises(UnknownName):
+        segment(Start(dipeptide, {"positions": first[-1].positions}, **known), hot_K=900.0)
+
+
+def test_a_start_that_failed_takes_half_of_the_time_step(dipeptide: Molecule) -> None:
+    half, again = (
+        segment(Start(dipeptide, attempt=attempt), timestep_fs=step) for attempt, step in ((0, 2.0), (1, 4.0))
+    )
+    assert (half[-1].positions == again[-1].positions).all()

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from steersman.apps.molecular_dynamics import Angles, Coordinates, Distances, Features, Torsions, dihedral, plumed
+from steersman.apps.molecular_dynamics import (
+    Angles,
+    Contacts,
+    Coordinates,
+    Distances,
+    Features,
+    SideBySide,
+    Torsions,
+    dihedral,
+    plumed,
+)
 from steersman.steering import Bias
 from tests.apps.molecular_dynamics.test_biasing import Dense, Layers, bias_around, coordinate_of, network
 
@@ -36,6 +47,11 @@ def computed(text: str, positions: np.ndarray) -> dict[str, float]:
                 values[label] = float(dihedral(positions[atoms]))
             case "POSITION":
                 values |= {f"{label}.{axis}": float(positions[atoms[0], i]) for i, axis in enumerate("xyz")}
+            case "COORDINATION":
+                one, other = (int(given[name]) - 1 for name in ("GROUPA", "GROUPB"))
+                at = float(re.search(r"R_0=([\d.]+)", line)[1])  # type: ignore[index]
+                ratio = np.linalg.norm(positions[one] - positions[other]) / at
+                values[label] = float((1 - ratio**6) / (1 - ratio**12))
             case "COMBINE":
                 factors = [float(factor) for factor in given.get("COEFFICIENTS", "1").split(",")]
                 values[label] = sum(f * values[name] for f, name in zip(factors, names, strict=True))
@@ -58,6 +74,7 @@ def path() -> np.ndarray:
         (Distances(((0, 3), (1, 4), (2, 5))), [4], 0.0),
         (Torsions(((0, 1, 2, 3), (2, 3, 4, 5))), [3], 0.0),
         (Coordinates((0, 5)), [], 0.0),
+        (SideBySide((Torsions(((0, 1, 2, 3),)), Contacts(((0, 3), (1, 4))), Coordinates((5,)))), [], 0.0),
         (Angles(((0, 1, 2, 3), (2, 3, 4, 5))), None, 2 * np.pi),
     ],
 )

@@ -125,8 +125,9 @@ class Biases(Mode):
         return float(self.state.walkers[start.parent.walker].segments[start.parent.segment].start not in self.controls)
 
     def softer(self, start: Start) -> tuple[Start, str]:
-        """With half the bias, if one pushed it: what it was pushed into may be why it failed."""
-        if not start.bias:
+        """With half the bias, if one pushed it and it failed twice: what it was pushed into may be why it failed. At
+        first `start.attempt` lets the simulation take smaller steps."""
+        if not start.bias or start.attempt < 2:
             return start, ""
         share = start.share / 2
         failed = f"start {start.start} failed under bias {start.bias}: it is tried again"

@@ -31,6 +31,7 @@ class Train(Stage):
     hang_s: float = TRAINING_HANG_S
     ranks: int = 1
     strategy: str = "single"
+    most: float = math.inf
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         scoring = trial.workflow.scoring

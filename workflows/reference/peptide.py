@@ -1,0 +1,54 @@
+"""A capped peptide, hot until what turns slowly is learned, then pushed along it; how soon has each phi turned?
+
+    steersman compare peptide --set sequence=AAA --set sim_ns=4 --seeds 8 --rounds --workers 2
+"""
+import numpy as np
+from pydantic import Field
+
+from steersman import Params, Workflow, budget, models, until_used
+from steersman.apps import molecular_dynamics as md
+from steersman.steering import Opes
+from steersman.workflows.dipeptide import LEFT
+
+REPORT_PS, LAG_PS = 0.1, 2.0
+
+
+class Peptide(Params):
+    sequence: md.Sequence = "AAA"
+    segment_ps: float = Field(4.0, ge=1.0)
+    latent: int = Field(3, ge=1, le=3)
+    first: int = Field(5000, ge=100)  # frames of the first training
+    sim_ns: float = Field(4.0, gt=0)  # budget
+
+    @property
+    def last(self): return int(self.sim_ns * 1000 / REPORT_PS / 3)  # frames: hot for a third of the budget at most
+
+
+wf = Workflow("peptide", Peptide, stop=lambda p: budget(sim_ns=p.sim_ns))
+
+@wf.prepare
+def build(p): return md.build_peptide(p.sequence, capped=True)
+
+@wf.simulate(variables=md.VARIABLES)
+def segment(p, start, out):
+    torsions = md.Torsions.backbone(start.prepared)
+    settings = {"temperature_K": 300.0, "hot_K": 1000.0, "duration_ps": p.segment_ps, "report_ps": REPORT_PS}
+    for f in md.run(start, seed=out.seed, features=torsions, platform="Reference", **settings):
+        out.append(time=f.time_ps, positions=f.positions, features=f.features, bias=f.bias, hot=f.hot)
+        if out.stopped: break
+    out.state(velocities=f.velocities)
+
+def forgotten(model, frames): return models.forgotten(model, frames["features"], frames.lagged(time=LAG_PS))
+
+@wf.train(when=lambda p: until_used(first=p.first, last=p.last), gate=forgotten, most=0.4)
+def fit(p, frames, last):
+    return models.TICA.fit(frames["features"], frames.lagged(time=LAG_PS), latent=p.latent, least=0.2)
+
+@wf.score()
+def place(p, model, frames):
+    cos, sin = frames["features"][:, 0::4], frames["features"][:, 1::4]  # of the phi of each residue
+    left = (np.arctan2(sin, cos) > LEFT[0]) & (np.arctan2(sin, cos) < LEFT[1])
+    states = {f"left_{n}": column for n, column in enumerate(left.T, start=1)}
+    return {"z": model.encode(frames["features"]), "bias": frames["bias"], "hot": frames["hot"], **states}
+
+wf.steer(bias=Opes("z", barrier_kT=14))
