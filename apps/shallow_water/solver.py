@@ -383,17 +383,18 @@ class ShallowWater:
         self.columns = 3 if case.tracer is None else 4
         lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
         self.grid = lat, lon
-        self._area = sphere.weights[:, None] / (2 * sphere.columns)
-        self._coriolis = self._field(case.coriolis)
         self._cosine = self._field(np.cos(sphere.latitudes)[:, None])
         self.ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
-        self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
         self._calculus = Derivatives(sphere, RADIUS)
-        self._damping = self._diffusion(diffusion_hours)
+        area = sphere.weights[:, None] / (2 * sphere.columns)
+        depth = float(((case.depth + 0 * lat) * area).sum())
+        decay = 0.0 if diffusion_hours is None else step_s / (3600 * diffusion_hours)
+        degree, most = sphere.degree, sphere.truncation * (sphere.truncation + 1)
         self.scheme = Scheme(
-            sphere, self.columns, step_s=step_s, damping=self._damping, mean_geopotential=self.mean_geopotential,
+            sphere, self.columns, step_s=step_s, mean_geopotential=GRAVITY * depth,
+            damping=np.exp(-((degree * (degree + 1) / most) ** 2) * decay) * (degree <= sphere.truncation),
             ground=self.ground if np.any(case.orography) else None,
-            planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
+            planetary=sphere.analysis(self._field(case.coriolis)) * sphere.coefficients(degree == 1),
         )  # fmt: skip
         self._forcing = Forcing(sphere, case.climate, self.spectral(case), step_s) if case.climate else None
 
@@ -404,28 +405,6 @@ class ShallowWater:
     def forced(self, state: torch.Tensor, generators: Sequence[np.random.Generator]) -> torch.Tensor:
         """The state after what drives and damps a climate has acted for a step, with random numbers of each member."""
         return self._forcing(state, generators) if self._forcing else state
-
-    def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
-        """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
-        k1 = self._everything(state)
-        k2 = self._everything(state + self.step_s / 2 * k1)
-        k3 = self._everything(state + self.step_s / 2 * k2)
-        k4 = self._everything(state + self.step_s * k3)
-        return (state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)) * self.sphere.coefficients(self._damping)
-
-    def _everything(self, state: torch.Tensor) -> torch.Tensor:
-        return self.tendency(state) + self.waves(state)
-
-    def waves(self, state: torch.Tensor) -> torch.Tensor:
-        """d(state)/dt of the linear gravity waves of the mean depth."""
-        vorticity, divergence, geopotential, *tracer = self._split(state)
-        still = torch.zeros_like(vorticity)
-        speeding, rising = self._calculus.laplace * geopotential, -self.mean_geopotential * divergence
-        return torch.cat((still, speeding, rising, *(torch.zeros_like(q) for q in tracer)), 2)
-
-    def tendency(self, state: torch.Tensor) -> torch.Tensor:
-        """d(state)/dt of everything but the linear gravity waves of the mean depth."""
-        return self.scheme.tendency(state)
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
@@ -461,15 +440,6 @@ class ShallowWater:
         state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1], device=state.device)
         return state
 
-    def invariants(self, state: torch.Tensor) -> dict[str, float]:
-        """Means over the sphere of the first member: mass (m), energy (m3/s2), potential enstrophy (1/(m s2))."""
-        depth, u, v, vorticity, *_ = (field[0].double().cpu().numpy() for field in self.fields(state))
-        ground = self.sphere.synthesis(self.ground)[0].double().cpu().numpy() / GRAVITY
-        coriolis = self._coriolis[0].double().cpu().numpy()
-        energy = 0.5 * depth * (u**2 + v**2) + 0.5 * GRAVITY * ((depth + ground) ** 2 - ground**2)
-        values = {"mass": depth, "energy": energy, "potential_enstrophy": 0.5 * (vorticity + coriolis) ** 2 / depth}
-        return {name: float((value * self._area).sum()) for name, value in values.items()}
-
     def _on_grid(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Vorticity, u cos(lat), v cos(lat), geopotential and what else is carried, on the grid."""
         vorticity, divergence, *carried = self._split(state)
@@ -479,11 +449,6 @@ class ShallowWater:
 
     def _split(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return torch.split(state, state.shape[2] // self.columns, 2)
-
-    def _diffusion(self, hours: float | None) -> np.ndarray:
-        degree, most = self.sphere.degree, self.sphere.truncation * (self.sphere.truncation + 1)
-        decay = 0.0 if hours is None else self.step_s / (3600 * hours)
-        return np.asarray(np.exp(-((degree * (degree + 1) / most) ** 2) * decay) * (degree <= self.sphere.truncation))
 
     def _field(self, values: np.ndarray) -> torch.Tensor:
         field = torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)

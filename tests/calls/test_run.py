@@ -181,7 +181,7 @@ def test_a_run_is_the_same_whatever_its_parameters_are(tmp_path: Path) -> None:
     """NaN is NaN, and a set has no order."""
     (tmp_path / "p.py").write_text(SET_AND_NUMBER)
     plan = campaign.plan(str(tmp_path / "p.py"), assignments={"x": float("nan"), "e": ["b", "a", "c"]}, seed=1)
-    directory, _ = campaign.begin(plan, run_dir=tmp_path / "run")
+    directory = campaign.begin(plan, run_dir=tmp_path / "run").directory
     for order in (sorted, lambda each: sorted(each, reverse=True)):
         settings = dict(directory.settings())
         settings["params"]["e"] = order(settings["params"]["e"])

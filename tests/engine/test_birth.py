@@ -41,7 +41,7 @@ def test_a_run_that_was_killed_before_it_began_can_be_run_again(
         return
     with pytest.raises(BadDirectory):
         run_directory.open_run(run)
-    directory, _ = campaign.begin(plan, run_dir=run)
+    directory = campaign.begin(plan, run_dir=run).directory
     assert directory.settings()["workflow"] == "double_well"
     assert not directory.unborn.exists()
     with pytest.raises(BadDirectory):
@@ -60,7 +60,8 @@ def test_of_two_runs_that_begin_in_one_folder_at_one_moment_one_is_refused(tmp_p
 
 def test_changed_code_that_is_refused_is_neither_executed_nor_trusted(tmp_path: Path) -> None:
     """Also where a record of the journal does not fit those before it."""
-    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    directory = run.directory
     files = {name: run_directory.sha256(directory.path / name) for name in ("workflow.py",)}
     run.recorder.record(Run(workflow="double_well", files=files))
     run.recorder.journal.append(Ended(walker=7, segment=0, start=0, first_row=0, end_row=1, how="finished"))

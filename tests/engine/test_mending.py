@@ -64,7 +64,8 @@ def written(folder: Path, version: dict[str, str]) -> Path:
 
 def begun(folder: Path, run: Path) -> RunDirectory:
     plan = campaign.plan(str(written(folder, VERSIONS[0])), seed=1)
-    directory, made = campaign.begin(plan, run_dir=run)
+    made = campaign.begin(plan, run_dir=run)
+    directory = made.directory
     made._record_session(0)
     called(directory, made.recorder)
     made.recorder.journal.close()

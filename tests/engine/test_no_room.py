@@ -100,7 +100,8 @@ def test_too_few_processes_are_told_before_anything_starts(
     (tmp_path / "groups").write_text("0::/")
     monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
-    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    directory = run.directory
     with pytest.raises(EngineError) as refused:
         run.execute()
     assert str(limit - 3) in refused.value.values["problem"]
@@ -111,7 +112,8 @@ def test_too_few_processes_are_told_before_anything_starts(
 def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    directory = run.directory
 
     def refuse(self: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -128,7 +130,7 @@ def test_a_run_that_is_moved_while_it_is_driven_ends_with_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And can be read where it is."""
-    _, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
     work = Run._work
 
     def moved(self: Run) -> object:

@@ -30,7 +30,8 @@ def test_the_beginning_and_the_end_of_a_session_are_on_the_disk(
     (tmp_path / "runs").mkdir()
     disk = Disk(tmp_path / "runs", monkeypatch)
     plan = campaign.plan("double_well", seed=1)
-    directory, made = campaign.begin(plan, run_dir=tmp_path / "runs" / "run")
+    made = campaign.begin(plan, run_dir=tmp_path / "runs" / "run")
+    directory = made.directory
     monkeypatch.setattr(run, "RunServers", MagicMock())
     monkeypatch.setattr(run, "TupleSpace", MagicMock())
     left = list[RunDirectory]()

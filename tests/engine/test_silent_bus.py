@@ -20,7 +20,8 @@ from tests.engine.conftest import WriteWorkflow, await_record, opened, servers_b
 def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second one beside it could only fail; on a login node that others keep busy it may be silent for minutes."""
     monkeypatch.setattr(embedded, "START_S", 0.5)
-    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    directory = run.directory
     with RunServers(directory, run.site, run.recorder) as servers:
         (pid,) = servers.pids
         os.kill(pid, signal.SIGSTOP)
@@ -39,7 +40,8 @@ def test_a_run_waits_a_minute_for_a_server_of_others(tmp_path: Path, monkeypatch
     """They may start it again, as after an upgrade; the run has no process of it to look at."""
     with embedded.Server.start(tmp_path / "theirs") as theirs:
         assert theirs.pid
-        directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+        run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+        directory = run.directory
         with RunServers(directory, run.site, run.recorder, theirs.url) as servers:
             os.kill(theirs.pid, signal.SIGSTOP)
             servers.bring_back()

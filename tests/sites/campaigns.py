@@ -198,7 +198,7 @@ import sys
 from pathlib import Path
 from steersman.engine import campaign
 wish = campaign.plan(sys.argv[1], site=sys.argv[2], rounds="rounds" in sys.argv)
-_, run = campaign.begin(wish, run_dir=Path(sys.argv[3]))
+run = campaign.begin(wish, run_dir=Path(sys.argv[3]))
 run.execute()
 """
 # `sbatch --wait` looks at its job once a minute in the end.

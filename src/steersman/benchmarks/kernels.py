@@ -21,12 +21,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steersman.benchmarks.flops import forward_flops
 from steersman.benchmarks.network_table import ROWS, Row, label
 from steersman.benchmarks.three_figures import rounded
 from steersman.benchmarks.train import PRECISIONS, clock_of, peak, say, timed
 from steersman.models import device
 from steersman.models.fitting.fit import seeded
-from steersman.models.fitting.flops import forward_flops
 from steersman.models.steps.precision import TYPES, Precision
 from steersman.system.errors import UnknownName
 

@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def measure_loop(folder: Path, hours: float) -> dict[str, Any]:
     plan = campaign.plan(str(WORKFLOW), assignments=[f"hours={hours}"], seed=1)
-    directory, run = campaign.begin(plan, run_dir=folder / "loop")
+    run = campaign.begin(plan, run_dir=folder / "loop")
+    directory = run.directory
     state = run.execute()
     assert state.end is not None
     if state.end.outcome != "budget":

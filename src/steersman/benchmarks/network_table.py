@@ -27,11 +27,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from steersman.benchmarks.flops import training_flops
 from steersman.benchmarks.networks import LR, classified
 from steersman.benchmarks.train import PRECISIONS, clock_of, peak, say
 from steersman.models import CVAE, CosmoFlow, DeepLab, Model, ResNet50, Tiramisu, device
 from steersman.models.fitting.fit import Loss, fit, seeded
-from steersman.models.fitting.flops import training_flops
 from steersman.models.fitting.input import Stream
 from steersman.models.networks.cvae import elbo
 from steersman.models.networks.deeplab import weighted_loss

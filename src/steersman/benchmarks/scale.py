@@ -71,7 +71,8 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     site = {"simulation.workers": chosen.walkers, "lease_s": 600}
     campaign.ready = lambda site: None  # type: ignore[attr-defined]  # these workers are threads of a few processes
     plan = campaign.plan(str(WORKFLOW), assignments=settings, site_changes=site, seed=1)
-    directory, run = campaign.begin(plan, run_dir=path)
+    run = campaign.begin(plan, run_dir=path)
+    directory = run.directory
     memory = Memory(chosen.seconds)
     run.show = memory.look
     engine_run.Jobs = lambda *_, **__: Crowd(path, chosen)  # type: ignore[assignment,attr-defined]

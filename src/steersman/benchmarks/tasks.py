@@ -38,7 +38,8 @@ def measure(path: Path, tasks: int, workers: int) -> dict[str, Any]:
     plan = campaign.plan(
         str(WORKFLOW), assignments=[f"tasks={tasks}"], site_changes={"simulation.workers": workers}, seed=1
     )
-    directory, run = campaign.begin(plan, run_dir=path)
+    run = campaign.begin(plan, run_dir=path)
+    directory = run.directory
     run.execute()
     called = [record.t for record in journal.read(directory.journal, Called)]
     done = [record.t for record in journal.read(directory.journal, Task)]

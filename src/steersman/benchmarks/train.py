@@ -35,10 +35,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from steersman.benchmarks.flops import training_flops
 from steersman.benchmarks.networks import LR, Case, cases, ours, plain
 from steersman.models import Model, device
 from steersman.models.fitting.fit import Record, fit
-from steersman.models.fitting.flops import training_flops
 from steersman.models.fitting.input import Stream, fed
 from steersman.models.fitting.profile import Profile
 from steersman.models.ranks.begin import begin

@@ -43,7 +43,7 @@ def begin(
     """
     there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
     if there is None or not there.journal.exists():
-        return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)[1]
+        return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)
     expect_same(plan, there, place.get("seed"))
     deadline = time.monotonic() + ENDS_S
     if driven(there.path):

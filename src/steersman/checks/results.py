@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.stages.panel import drawn, shown
-from steersman.stages.params import Params
 from steersman.steering import Scores
 from steersman.store import Window
-
-Function = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -29,25 +25,14 @@ class TriedResults:
         return {name: self.held_out[name][index] for name in self.held_out}
 
 
-def figure(function: Function, params: Params, results: TriedResults) -> str:
-    """Raises: as `drawn`."""
-    made = function(params, results)
-    if made is None:
-        return "nothing to draw yet"
-    found, caption = drawn(made)
-    found.savefig(io.BytesIO(), format="svg")
-    return caption or "a figure"
-
-
-def panel(function: Function, params: Params, results: TriedResults) -> str:
-    """Raises: as `shown`."""
-    made = function(params, results)
+def shown(made: Any, check: Callable[[Any], tuple[Any, str]]) -> str:
+    """What came of a figure or a panel. Raises: as its check, `drawn` or `shown` of `stages.panel`."""
     if made is None:
         return "nothing to show yet"
-    found, caption = shown(made)
-    if isinstance(found, np.ndarray):
-        return f"an array of {found.shape}"
-    found.savefig(io.BytesIO(), format="svg")
+    view, caption = check(made)
+    if isinstance(view, np.ndarray):
+        return f"an array of {view.shape}"
+    view.savefig(io.BytesIO(), format="svg")
     return caption or "a figure"
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from steersman.checks import plans, results, sizes, variables
 from steersman.journal.modes.held_out import EVERY
-from steersman.stages import modules
+from steersman.stages import modules, panel
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.kinds.stage import Try
 from steersman.stages.kinds.train import Train
@@ -402,11 +402,11 @@ class _Trial:
         rows = self.workflow.yardsticks[name].rows(name, self._params, self._frames)
         return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
 
-    def draw(self, figure: results.Function) -> str:
-        return results.figure(figure, self._params, self._results)
+    def draw(self, figure: Callable[..., Any]) -> str:
+        return results.shown(figure(self._params, self._results), panel.drawn)
 
-    def show(self, panel: results.Function) -> str:
-        return results.panel(panel, self._params, self._results)
+    def show(self, function: Callable[..., Any]) -> str:
+        return results.shown(function(self._params, self._results), panel.shown)
 
     @property
     def _results(self) -> results.TriedResults:

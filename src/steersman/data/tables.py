@@ -281,24 +281,12 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
     match record:
         case records.Ended():
             name = str(SegmentName(record.walker, record.segment))
-            return (
-                record.t,
-                "segment",
-                name,
-                record.cause,
-                history.printed(name),
-            )
+            return record.t, "segment", name, record.cause, history.printed(name)
         case records.Stage():
             return record.t, "stage", record.stage, record.cause, ""
         case records.Lost():
             name = walker_name(record.walker)
-            return (
-                record.t,
-                "walker",
-                name,
-                record.cause,
-                history.printed(name),
-            )
+            return record.t, "walker", name, record.cause, history.printed(name)
     raise AssertionError(record)
 
 

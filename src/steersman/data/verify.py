@@ -9,7 +9,7 @@ can go on without it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,20 +69,20 @@ def verify(directory: RunDirectory) -> list[Problem]:
             finish(directory.frames.path / walker.name)
     frames, scores, places = directory.frames, Frames(directory.scores), places_of(history)
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
-    checks: list[tuple[str, str, int, Callable[[], Iterator[str | Problem]]]] = [
-        ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
+    checks: list[tuple[str, str, int, Iterable[str | Problem]]] = [  # each looks when it is asked
+        ("journal", "journal.jsonl", -1, _journal(history, went_on)),
         *(
             ("settings", name, -1, _file(directory.path / name, digest, directory.ready / name))
-            for name, digest in _written_once(state)
+            for name, digest in state.run.files.items()
         ),
-        ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
+        ("decisions", "decisions.jsonl", -1, _decisions(directory, went_on)),
         *(("frames", f"frames.zarr/{name}", -1, _group(frames, name)) for name in sorted({*places.values()})),
         *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in sorted(doubled)),
         *(
             ("frames", f"frames.zarr/{places.get(w.number, w.name)}", w.number, _frames(frames, w))
             for w in _to_read(history)
         ),
-        *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
+        *(("scores", f"scores.zarr/{name}", -1, damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
         *(check for mode in state.modes for check in mode.files(directory)),
     ]
@@ -93,18 +93,18 @@ def verify(directory: RunDirectory) -> list[Problem]:
     ]
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
-    found = [
+    problems = [
         problem if isinstance(problem, Problem) else Problem(what, where, problem, n)
         for what, where, n, look in checks
         for problem in _seen(look)
     ]
-    return found if went_on else [*found, *_sealed(directory, state, {problem.where for problem in found})]
+    return problems if went_on else [*problems, *_sealed(directory, state, {problem.where for problem in problems})]
 
 
-def _seen(look: Callable[[], Iterator[str | Problem]]) -> Iterator[str | Problem]:
+def _seen(look: Iterable[str | Problem]) -> Iterator[str | Problem]:
     """What a check finds; whatever damaged data make it raise is what it found."""
     try:
-        yield from look()
+        yield from look
     except Exception as error:
         yield f"{type(error).__name__}: {str(error)[:200]}"
 
@@ -138,24 +138,15 @@ def _journal(history: History, went_on: bool) -> Iterator[str]:
         yield f"its last {torn} bytes are not a complete record; `resume` removes them"
 
 
-def _written_once(state: State) -> Iterable[tuple[str, str]]:
-    """Files by name, and their SHA-256."""
-    return state.run.files.items()
-
-
-def _file(path: Path, digest: str, ready: Path | None = None) -> Callable[[], Iterator[str]]:
+def _file(path: Path, digest: str, ready: Path | None = None) -> Iterator[str]:
     """Of a file; or of one that lies ready to take its place, when the run goes on."""
-
-    def look() -> Iterator[str]:
-        if ready and ready.is_file() and sha256(ready) == digest:
-            return
-        if not path.is_file():
-            needed = {"environment.json": "", "prepared.pkl": "; `resume` prepares again"}
-            yield f"it is missing{needed.get(path.name, '; without it the run cannot be resumed')}"
-        elif digest and sha256(path) != digest:
-            yield "it was changed since the run began"
-
-    return look
+    if ready and ready.is_file() and sha256(ready) == digest:
+        return
+    if not path.is_file():
+        needed = {"environment.json": "", "prepared.pkl": "; `resume` prepares again"}
+        yield f"it is missing{needed.get(path.name, '; without it the run cannot be resumed')}"
+    elif digest and sha256(path) != digest:
+        yield "it was changed since the run began"
 
 
 def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
@@ -208,19 +199,15 @@ def places_of(history: History) -> dict[int, str]:
     return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
 
 
-def _group(frames: Frames, group: str) -> Callable[[], Iterator[str | Problem]]:
+def _group(frames: Frames, group: str) -> Iterator[str | Problem]:
     """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
 
     A group that is not there, or goes meanwhile, is looked for with its walkers.
     """
-
-    def look() -> Iterator[str | Problem]:
-        found = list(_seen(lambda: differing(frames.path / group)))
-        found += [] if found else _seen(lambda: _read_walkers(frames, group))
-        if frames.own(group):
-            yield from found
-
-    return look
+    problems = list(_seen(differing(frames.path / group)))
+    problems += [] if problems else _seen(_read_walkers(frames, group))
+    if frames.own(group):
+        yield from problems
 
 
 def _read_walkers(frames: Frames, group: str) -> Iterator[str]:
@@ -228,30 +215,23 @@ def _read_walkers(frames: Frames, group: str) -> Iterator[str]:
     yield from ()
 
 
-def _doubled(path: Path) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        if path.exists():
-            yield "a merge has left it, and its frames are in another group too; `resume` removes it"
-
-    return look
+def _doubled(path: Path) -> Iterator[str]:
+    if path.exists():
+        yield "a merge has left it, and its frames are in another group too; `resume` removes it"
 
 
-def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str | Problem]]:
+def _frames(frames: Frames, walker: Walker) -> Iterator[str | Problem]:
     """A walker that is merged with others meanwhile is looked at again, where it is then."""
-
-    def look() -> Iterator[str | Problem]:
-        found: list[str | Problem] = [f"{walker.name} is missing"]
-        for _ in range(MOST_MERGES):
-            try:
-                group = frames.group(walker.name)
-            except FileNotFoundError:
-                break
-            found = list(_seen(lambda group=group: _of_walker(frames, walker, group)))  # type: ignore[misc]
-            if frames.own(group):
-                break
-        yield from found
-
-    return look
+    problems: list[str | Problem] = [f"{walker.name} is missing"]
+    for _ in range(MOST_MERGES):
+        try:
+            group = frames.group(walker.name)
+        except FileNotFoundError:
+            break
+        problems = list(_seen(_of_walker(frames, walker, group)))
+        if frames.own(group):
+            break
+    yield from problems
 
 
 def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str | Problem]:
@@ -285,29 +265,18 @@ def _groups(path: Path) -> list[str]:
     return sorted(entry.name for entry in path.glob("*") if entry.is_dir() and any(entry.iterdir()))
 
 
-def _damages(groups: Frames, name: str) -> Callable[[], Iterator[str]]:
-    return lambda: damages(groups, name)
+def _model(directory: RunDirectory, model: ModelVersion) -> Iterator[str]:
+    folder = directory.model(model.version)
+    for name, digest in model.fit.files.items() if model.fit else ():
+        if not (folder / name).is_file():
+            yield f"{name} is missing"
+        elif sha256(folder / name) != digest:
+            yield f"{name} was changed since it was trained"
 
 
-def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        folder = directory.model(model.version)
-        files = model.fit.files if model.fit else {}
-        for name, digest in files.items():
-            if not (folder / name).is_file():
-                yield f"{name} is missing"
-            elif sha256(folder / name) != digest:
-                yield f"{name} was changed since it was trained"
-
-    return look
-
-
-def _result(directory: RunDirectory, call: Call) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        file = directory.task(call.key) / RESULT
-        if not file.is_file():
-            yield f"the result of {call} is missing"
-        elif sha256(file) != call.sha256:
-            yield f"the result of {call} was changed since it was made"
-
-    return look
+def _result(directory: RunDirectory, call: Call) -> Iterator[str]:
+    file = directory.task(call.key) / RESULT
+    if not file.is_file():
+        yield f"the result of {call} is missing"
+    elif sha256(file) != call.sha256:
+        yield f"the result of {call} was changed since it was made"

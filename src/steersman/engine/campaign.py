@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 import operator
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
 from steersman.bus.server import expect_usable
 from steersman.engine import ending, mending, people
-from steersman.engine.driven import Show
 from steersman.engine.run import Run
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
@@ -97,9 +96,8 @@ def begin(
     root: Path = Path("runs"),
     run_dir: Path | None = None,
     bus_url: str | None = None,
-    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state, rule: None,
-) -> tuple[RunDirectory, Run]:
-    """Make the run directory and the run; `execute()` starts it.
+) -> Run:
+    """Make a run and its directory; `execute()` starts it.
 
     Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory. ServerRefused.
     """
@@ -118,9 +116,7 @@ def begin(
         run_directory.write_settings(directory, settings, plan.source)
         modules.keep(plan.source, directory.path)
         loading.adopt(directory.workflow, plan.workflow)
-        run = resume(directory, bus_url=bus_url)
-    run.show = show(directory, run)
-    return directory, run
+        return resume(directory, bus_url=bus_url)
 
 
 def resume(

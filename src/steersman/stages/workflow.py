@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 from pydantic import BaseModel
@@ -33,6 +33,15 @@ from steersman.system.numbers import Count, Finite, Seconds, Whole, check
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
+
+
+class Plain(Protocol):
+    """A decorator that needs no arguments."""
+
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+    @overload
+    def __call__(self, function: None = None, /) -> Callable[[F], F]: ...
 
 
 class Workflow:
@@ -81,13 +90,10 @@ class Workflow:
         self.stop, self._steering = stop, Steering()
         self._steered_in: Mapping[str, Any] = {}  # the module that steers it
 
-    @overload
-    def prepare(self, function: F, /) -> F: ...
-    @overload
-    def prepare(self, function: None = None, /) -> Callable[[F], F]: ...
-    def prepare(self, function: Any = None, /) -> Any:
+    @property
+    def prepare(self) -> Plain:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
-        return self._plain("prepare", function)
+        return self._plain("prepare")
 
     @overload
     def task(self, function: Callable[..., Any], /) -> Task: ...
@@ -107,39 +113,30 @@ class Workflow:
 
         return decorate(function) if function else decorate
 
-    @overload
-    def before(self, plan: F, /) -> F: ...
-    @overload
-    def before(self, plan: None = None, /) -> Callable[[F], F]: ...
-    def before(self, plan: Any = None, /) -> Any:
+    @property
+    def before(self) -> Plain:
         """Decorate `plan(params)`: run before the first walker, in the driver; it calls tasks by `.later(...)`.
 
         What it returns, with the results in place of the futures, is every start's `prepared`.
         """
-        return self._plain("before", plan)
+        return self._plain("before")
 
-    @overload
-    def after(self, plan: F, /) -> F: ...
-    @overload
-    def after(self, plan: None = None, /) -> Callable[[F], F]: ...
-    def after(self, plan: Any = None, /) -> Any:
+    @property
+    def after(self) -> Plain:
         """Decorate `plan(params, run)`: run when the loop has reached its goal or spent its budget, in the driver.
 
         `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
         """
-        return self._plain("after", plan)
+        return self._plain("after")
 
-    @overload
-    def held_out(self, function: F, /) -> F: ...
-    @overload
-    def held_out(self, function: None = None, /) -> Callable[[F], F]: ...
-    def held_out(self, function: Any = None, /) -> Any:
+    @property
+    def held_out(self) -> Plain:
         """Decorate `function(params) -> {name: (n, ...)}`: n draws that are simulated first and never trained on.
 
         Each is the `start.draw` of one segment. Models are judged by them, and `scores.held_out` marks their frames.
         Without this stage every tenth start is held out instead.
         """
-        return self._plain("held_out", function)
+        return self._plain("held_out")
 
     @overload
     def simulate(self, function: F, /) -> F: ...
@@ -337,25 +334,19 @@ class Workflow:
         self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias, label=label)
         self._steered_in = module
 
-    @overload
-    def answer(self, function: F, /) -> F: ...
-    @overload
-    def answer(self, function: None = None, /) -> Callable[[F], F]: ...
-    def answer(self, function: Any = None, /) -> Any:
+    @property
+    def answer(self) -> Plain:
         """Decorate `function(params, model, inputs) -> {name: array}`: what a program that asks by this name is told.
 
         `model` is that of the segment's start; before the first one the program is told that there is none, and without
         a train stage `model` is None. `inputs` are arrays by name, which only this call may use.
         """
-        return self._plain("answer", function)
+        return self._plain("answer")
 
-    @overload
-    def metric(self, function: F, /) -> F: ...
-    @overload
-    def metric(self, function: None = None, /) -> Callable[[F], F]: ...
-    def metric(self, function: Any = None, /) -> Any:
+    @property
+    def metric(self) -> Plain:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
-        return self._plain("metric", function)
+        return self._plain("metric")
 
     @overload
     def yardstick(self, take: F, /) -> F: ...
@@ -411,9 +402,7 @@ class Workflow:
         """
         return self._titled("panel", title, self.panels)
 
-    def _plain(self, kind: str, function: Any) -> Any:
-        """The decorator of a kind that needs no arguments, or the function that it decorated without brackets."""
-
+    def _plain(self, kind: str) -> Any:
         def decorate(function: F) -> F:
             known, checked = getattr(self, KINDS[kind].kept), _stage(kind, function, self)
             if isinstance(known, dict):
@@ -422,7 +411,7 @@ class Workflow:
                 setattr(self, KINDS[kind].kept, checked)
             return function
 
-        return decorate(function) if function else decorate
+        return lambda function=None: decorate(function) if function else decorate
 
     def _titled(self, kind: str, title: object, known: dict[str, Any]) -> Callable[[F], F]:
         if not isinstance(title, str):

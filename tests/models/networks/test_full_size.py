@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from steersman.benchmarks.flops import training_flops
 from steersman.models import CosmoFlow, DeepLab, Model, ResNet50, Tiramisu
-from steersman.models.fitting.flops import training_flops
 from steersman.system.errors import BadValue
 
 FULL: list[tuple[Callable[[], Model], tuple[int, ...], tuple[int, ...], int]] = [

@@ -128,7 +128,7 @@ def _campaign(job: Job) -> None:
         params, place = Path(job.params) if job.params else None, job.place.copy()
         place["seed"] = job.seed
         plan = campaign.plan(job.workflow, params_file=params, assignments=job.assignments, **place)
-        _, run = campaign.begin(plan, run_dir=path)
+        run = campaign.begin(plan, run_dir=path)
     if not run.state.finished:
         run.execute()
     manifest.seal(RunDirectory(path))

@@ -176,11 +176,8 @@ class _Versions(Remaking):
         return f"the bias: {self._biases} versions are made again from their scores, {self._same} as recorded"
 
 
-def _look(file: Path, version: Biased) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        if not file.is_file():
-            yield "it is missing"
-        elif sha256(file) != version.sha256:
-            yield "it was changed since it was made"
-
-    return look
+def _look(file: Path, version: Biased) -> Iterator[str]:
+    if not file.is_file():
+        yield "it is missing"
+    elif sha256(file) != version.sha256:
+        yield "it was changed since it was made"

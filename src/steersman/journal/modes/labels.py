@@ -158,13 +158,10 @@ class Labels(Mode):
             yield "labels", f"{directory.labels.name}/{group}", 0, _look(directory, group, rows)
 
 
-def _look(directory: RunDirectory, group: str, rows: int) -> Callable[[], Iterator[str]]:
-    def look() -> Iterator[str]:
-        from steersman.store import Frames, Span
+def _look(directory: RunDirectory, group: str, rows: int) -> Iterator[str]:
+    from steersman.store import Frames, Span
 
-        labels = Frames(directory.labels)
-        for name in labels.variables(group):
-            labels.read(name, Span(group, 0, rows))
-        yield from ()
-
-    return look
+    labels = Frames(directory.labels)
+    for name in labels.variables(group):
+        labels.read(name, Span(group, 0, rows))
+    yield from ()

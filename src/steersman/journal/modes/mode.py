@@ -18,7 +18,7 @@ from steersman.journal.walkers import Walker
 from steersman.steering import Scores, Steering
 from steersman.store.names import SegmentName
 
-Check = tuple[str, str, int, Callable[[], Iterator[str]]]  # what, where, version, and what is wrong with it
+Check = tuple[str, str, int, Iterator[str]]  # what, where, version, and what is wrong with it
 
 
 M = TypeVar("M", bound="Mode")

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from steersman.benchmarks.flops import training_flops
 from steersman.models import CVAE, Model, ResNet50
-from steersman.models.fitting.flops import training_flops
 from steersman.models.networks.cvae import elbo
 
 
