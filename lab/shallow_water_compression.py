@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from lab import jet_forecasts as jets
-from steersman.apps.shallow_water.cosine_codec import CosineCodec
+from steersman.apps.shallow_water.data import CosineCodec
 from steersman.dashboard import style
 from steersman.models.fitting.fit import fit
 from steersman.models.model import Model

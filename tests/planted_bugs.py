@@ -68,7 +68,7 @@ BUGS = [
     Bug("journal/modes/labels.py", "asked.version != version or lost", "lost", LABELLER),
     Bug("stages/loading.py", "and workflow.labelling.error and", "and", "tests/stages/test_parameters.py"),
     Bug("data/tables.py", " and name not in taken", "", LABELLER),
-    Bug("store/labels.py", "if name in self.answers:", "if name not in self.frames:", LABELLER),
+    Bug("store/window.py", "if name in self.answers:", "if name not in self.frames:", LABELLER),
     Bug("steering/labelling.py", "rng.choice(visited, due)", "rng.choice(visited[~asked[visited]], due)", LABELLING),
     Bug("steering/labelling.py", "(doubt > self.above) & ~asked", "doubt > self.above", LABELLING),
     Bug("steering/labelling.py", "distance = np.minimum(distance, ((x[among] - x[among[far]]) ** 2).sum(axis=1))",

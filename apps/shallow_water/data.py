@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import zarr
+from scipy.fft import dctn, idctn
 
 from steersman.apps.shallow_water import VARIABLES, Frame
-from steersman.apps.shallow_water.cosine_codec import CosineCodec
 from steersman.apps.shallow_water.solver import latitudes, longitudes
 from steersman.store import GroupWriter, Variable
+from steersman.system.errors import BadValue
 
 CHANNELS = ("height", "u", "v", "vorticity")
 COORDINATES = {
@@ -68,3 +69,30 @@ def _coordinates(writer: GroupWriter, fields: np.ndarray) -> None:
     writer.extend("lat", {"lat": latitudes(rows)})
     writer.extend("lon", {"lon": longitudes(columns)})
     writer.extend("channel", {"channel": np.arange(channels)})
+
+
+class CosineCodec:
+    """Keeps the same `kept` of the rows x columns coefficients of every field, those of the slowest waves.
+
+    Raises: BadValue: fewer than one, or more than there are.
+    Source: Ahmed, Natarajan and Rao (1974), Discrete cosine transform.
+    """
+
+    def __init__(self, rows: int, columns: int, kept: int) -> None:
+        if not 1 <= kept <= rows * columns:
+            raise BadValue("kept", kept, f"give 1 to {rows * columns}, the numbers of a field of {rows} x {columns}")
+        self.shape, self.kept = (rows, columns), kept
+        down, along = np.meshgrid(np.arange(rows) / rows, np.arange(columns) / columns, indexing="ij")
+        slowest = np.argsort((down**2 + along**2).ravel(), kind="stable")[:kept]
+        self._where = np.unravel_index(slowest, self.shape)
+
+    def encode(self, fields: np.ndarray) -> np.ndarray:
+        """(..., rows, columns) -> (..., kept), float32."""
+        waves = dctn(np.asarray(fields, np.float64), axes=(-2, -1), norm="ortho")
+        return np.asarray(waves[..., self._where[0], self._where[1]], np.float32)
+
+    def decode(self, numbers: np.ndarray) -> np.ndarray:
+        """(..., kept) -> (..., rows, columns), float32."""
+        waves = np.zeros((*numbers.shape[:-1], *self.shape))
+        waves[..., self._where[0], self._where[1]] = numbers
+        return np.asarray(idctn(waves, axes=(-2, -1), norm="ortho"), np.float32)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 
 import psutil
 import torch
@@ -23,7 +26,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch do
 from steersman.models.device import VISIBLE
 from steersman.models.errors import StagingFailed
 from steersman.models.ranks import forkserver
-from steersman.models.ranks.scratch import scratch
+from steersman.system.files import take_lock
 from steersman.system.node import address_towards, name
 from steersman.system.processes import end
 
@@ -145,3 +148,54 @@ def main(folder: Path, address: str, port: int) -> int:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+
+
+@contextmanager
+def scratch(disk: str, node: str) -> Iterator[dict[str, str]]:
+    """Make a folder while a node's ranks run; gives the variable that names it to them.
+
+    Who makes one holds its lock, which the kernel takes back however that process ends: so who comes next on the node
+    knows what a dead one has left, and removes it. A disk may be seen by several nodes, so the folder has the name of
+    its own.
+
+    Args:
+        disk: a folder on the node's own disk, "" for none; may hold $TMPDIR and the like.
+        node: its name.
+    Raises: StagingFailed: none can be made there.
+    """
+    if not disk:
+        yield {}
+        return
+    expanded = os.path.expandvars(disk)
+    if "$" in expanded:
+        raise StagingFailed("the window", disk, f"{node}: not all of its variables are set")
+    try:
+        here, lock = _made(Path(expanded), f"steersman-ranks-{node}-")
+    except OSError as error:
+        raise StagingFailed("the window", disk, f"{node}: {error}") from error
+    try:
+        yield {"STEERSMAN_SCRATCH": str(here)}
+    finally:
+        shutil.rmtree(here, ignore_errors=True)
+        os.close(lock)
+
+
+def _made(disk: Path, prefix: str) -> tuple[Path, int]:
+    """Make a folder and lock it; those of processes that have died, whose locks went with them, are removed."""
+    disk.mkdir(parents=True, exist_ok=True)
+    for left in disk.glob(f"{prefix}*"):
+        _remove_if_left(left)
+    new = Path(mkdtemp(prefix="steersman-", dir=disk))
+    lock = os.open(new, os.O_RDONLY)
+    take_lock(lock)
+    return new.rename(disk / (prefix + new.name.removeprefix("steersman-"))), lock  # found under this name once locked
+
+
+def _remove_if_left(folder: Path) -> None:
+    with suppress(OSError):  # another user's, or gone meanwhile
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            if take_lock(handle):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(handle)

@@ -3,7 +3,7 @@
 import pytest
 
 from steersman import Out, budget
-from steersman.checks.variables import in_words
+from steersman.checks.results import oddities
 from steersman.stages.start import Start
 from steersman.system.errors import EngineError
 
@@ -26,23 +26,23 @@ def two(*, time: bool = True, goes_on: bool = False) -> tuple[Out, Out, Start]:
 def test_time_that_is_counted_from_the_prepared_start_is_told(goes_on: bool) -> None:
     """A budget of simulated time would count the first segments again with each that continues them."""
     first, second, start = two(goes_on=goes_on)
-    told = in_words(second, start, ("time", "x"), DAYS, first.frame(0))
+    told = oddities(second, start, ("time", "x"), DAYS, first.frame(0))
     assert ("4 after 3.5" in told) == goes_on
     assert bool(told) == goes_on
-    assert in_words(first, Start(None), (), DAYS, first.frame(0)) == ""
+    assert oddities(first, Start(None), (), DAYS, first.frame(0)) == ""
 
 
 def test_what_is_described_and_never_stored_is_told() -> None:
     first, _, _ = two()
-    assert "xx" in in_words(first, Start(None), ("time", "xx"), FRAMES, first.frame(0))
-    assert in_words(first, Start(None), ("time", "x", "xx"), FRAMES, first.frame(0)) == "", "an app's, say"
+    assert "xx" in oddities(first, Start(None), ("time", "xx"), FRAMES, first.frame(0))
+    assert oddities(first, Start(None), ("time", "x", "xx"), FRAMES, first.frame(0)) == "", "an app's, say"
     without, _, _ = two(time=False)
-    assert "time" in in_words(without, Start(None), ("time", "x"), FRAMES, without.frame(0))
+    assert "time" in oddities(without, Start(None), ("time", "x"), FRAMES, without.frame(0))
 
 
 def test_a_stop_rule_that_counts_simulated_time_needs_frames_that_have_it() -> None:
     first, _, _ = two(time=False)
-    assert in_words(first, Start(None), (), FRAMES, first.frame(0)) == ""
+    assert oddities(first, Start(None), (), FRAMES, first.frame(0)) == ""
     with pytest.raises(EngineError) as told:
-        in_words(first, Start(None), ("time",), FRAMES | DAYS, first.frame(0))
+        oddities(first, Start(None), ("time",), FRAMES | DAYS, first.frame(0))
     assert told.value.values == {"rule": FRAMES | DAYS}

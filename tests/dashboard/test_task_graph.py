@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from steersman.dashboard.live import task_graph
+from steersman.dashboard.live.views.stages import graph
 from steersman.data.facts import facts
 from steersman.data.overview import overview
 from steersman.journal.records import Called, Run, Session, Task
@@ -19,7 +19,7 @@ def story(calls: int) -> State:
 
 
 def test_each_call_lies_behind_what_it_needs() -> None:
-    found = task_graph.graph(story(4))
+    found = graph(story(4))
     assert [(node["name"], node["column"], dict(node["counts"])) for node in found["nodes"]] == [
         ("one", 0, {"failed": 1}), ("one", 0, {"begun": 1}), ("one", 0, {"done": 1}), ("one", 0, {"done": 1}),
         ("total", 1, {"waiting": 1}), ("plan", 2, {"waiting": 1}),
@@ -28,7 +28,7 @@ def test_each_call_lies_behind_what_it_needs() -> None:
 
 
 def test_many_calls_are_shown_by_the_names_of_their_tasks() -> None:
-    found = task_graph.graph(story(200))
+    found = graph(story(200))
     assert [(node["name"], node["words"], dict(node["counts"])) for node in found["nodes"]] == [
         ("one", "", {"failed": 1, "begun": 1, "done": 198}),
         ("total", "", {"waiting": 1}),

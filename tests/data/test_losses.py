@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from steersman.data.history import History
-from steersman.data.losses import unreadable_segments
 from steersman.data.repair import cost, repair
-from steersman.data.verify import verify
+from steersman.data.verify import unreadable_segments, verify
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.records import Began, Damaged, Ended, FrameId, Hired, Left, Merged, Published, Record, Run, Start

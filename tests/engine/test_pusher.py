@@ -26,7 +26,7 @@ from steersman.data.replay import replay
 from steersman.data.reweighing import reweighted
 from steersman.data.why import given, lines, why
 from steersman.engine.bag import Bag
-from steersman.engine.pusher import Pusher
+from steersman.engine.learning import Pusher
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.modes.biases import Biases, file_of

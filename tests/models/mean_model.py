@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from steersman.models import Model, Reservoir
 from steersman.models.fitting.fit import Record, fit, seeded
-from steersman.models.ranks import buckets
+from steersman.models.ranks import ddp
 from steersman.system.errors import EngineError
 
 SAMPLES = 96
@@ -133,7 +133,7 @@ def look_around(*, kill: str = "") -> Small:
 
 def train_each(*, words: list[str], batch: int, samples: int = SAMPLES) -> Small:
     """Fit once with each strategy, on ranks that each begin with weights of their own; see `told` for the card."""
-    buckets.BUCKET_BYTES = 1  # else the whole network is one
+    ddp.BUCKET_BYTES = 1  # else the whole network is one
     card = {word: told(word, batch, samples) for word in words}
     if "hogwild" in words and "refused" not in card["hogwild"]:
         falling = fit(

@@ -11,9 +11,9 @@ from steersman.analysis import time_scales
 from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import MOST_LABELS, WHOLE, Trajectories, amounts, few
-from steersman.analysis.weighted import weighted
 from steersman.data.facts import count, digits, percent
 from steersman.steering import Policy, Scores, WeightedEnsemble
+from steersman.steering.weighted_ensemble import arrivals, averages, mean_of_rounds, passage
 
 SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 MEMBERS = (
@@ -211,3 +211,24 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
 
 def _unit(unit: str) -> str:
     return "" if unit == "1" else f" {unit}"
+
+
+def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, round_time: float) -> dict[str, Any]:
+    """Populations of labels (n,), and the passage time to the target in simulated time, each with its 95 % interval.
+
+    Args:
+        target: score of the policy that is true where a member has arrived; "": none.
+        round_time: simulated time of a round.
+    Raises: ValueError: too few rounds.
+    """
+    found: dict[str, Any] = {"rounds": int(members.round.max()), "populations": {}}
+    for name, label in labels.items():
+        shares = {
+            str(each): list(mean_of_rounds(averages(members, (label == each).astype(float))))
+            for each in np.unique(label[label >= 0])
+        }
+        found["populations"][name] = shares
+    if target:
+        there = members.column(target) > 0
+        found["passage_time"] = [each * round_time for each in passage(arrivals(members, there))]
+    return found

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.checks import plans, results, sizes, variables
+from steersman.checks import results, sizes
 from steersman.journal.modes.held_out import EVERY
 from steersman.stages import modules, panel
 from steersman.stages.errors import BadWorkflow, BadYardstick
@@ -167,7 +167,7 @@ class _Trial:
     def prepare(self) -> str:
         plan = self.workflow.before_plan
         if plan is not None:
-            made, found = plans.tried(self.workflow, plan, self._params)
+            made, found = results.planned(self.workflow, plan, self._params)
         elif self.workflow.prepare_function is not None:
             made = self.workflow.prepare_function(self._params)
             found = type(made).__name__
@@ -217,8 +217,8 @@ class _Trial:
         if "time" in out.stored and (unit := self.workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
-        ended += variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
-        return f"{variables.frames_in_words(out, segments)}{sizes.in_words(out, self.workflow, self._params)}{ended}"
+        ended += results.oddities(out, start, self._simulation.variables, self._stop, self._out.frame(0))
+        return f"{results.frames_in_words(out, segments)}{sizes.in_words(out, self.workflow, self._params)}{ended}"
 
     def _check_bias(self, rule: Opes, bias: Bias, out: Out) -> None:
         pushed, self._bias = results.scores(out.frames, self._scored(out.stored), 0), None

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from steersman.data.history import History
-from steersman.data.losses import unreadable_segments
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
 from steersman.journal.calls import RESULT, TASKS, Call
@@ -24,9 +25,11 @@ from steersman.journal.records import Run, Start
 from steersman.journal.run_directory import RunDirectory, check_readable, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
-from steersman.store.check import damages, differing, read_walkers, whose
+from steersman.store import FRAME, RESTART, SEGMENT, SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
+from steersman.store.check import damages, differing, read_walkers, unreadable, whose
+from steersman.store.frames import STATE
 from steersman.store.names import SegmentName
+from steersman.store.states import rows_of
 
 MOST_DECISIONS = 2**32  # bytes
 MOST_MERGES = 10  # of one walker while it is looked at
@@ -280,3 +283,22 @@ def _result(directory: RunDirectory, call: Call) -> Iterator[str]:
         yield f"the result of {call} is missing"
     elif sha256(file) != call.sha256:
         yield f"the result of {call} was changed since it was made"
+
+
+def unreadable_segments(frames: Frames, walker: Walker) -> tuple[int, ...]:
+    """The numbers of the segments of which a frame or the state cannot be read.
+
+    Raises: DamagedShard: all of the walker is lost: its table of segments is, or a segment that is not published yet.
+    """
+    lost = unreadable(frames, walker.name)
+    table = frames.read_table(walker.name)
+    rows, ended, states = (lost.pop(dimension, np.zeros(0, bool)) for dimension in (FRAME, SEGMENT, RESTART))
+    found = set(np.flatnonzero(ended).tolist())  # in runs of before, states lie there
+    for number, (first, size) in enumerate(table[:, STATE : STATE + 2].tolist()):
+        if size > 0 and states[first : first + rows_of(size)].any():
+            found.add(number)
+    found.update(each.number for each in walker.segments if rows[each.first : walker.rows_end(each)].any())
+    known = walker.published_segments if walker.alive else len(walker.segments)
+    if rows[walker.frames :].any() or any(each.any() for each in lost.values()) or max(found, default=-1) >= known:
+        raise DamagedShard(str(frames.path / frames.group(walker.name)))
+    return tuple(sorted(found))

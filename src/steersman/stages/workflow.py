@@ -402,7 +402,7 @@ class Workflow:
         """
         return self._titled("panel", title, self.panels)
 
-    def _plain(self, kind: str) -> Any:
+    def _plain(self, kind: str) -> Plain:
         def decorate(function: F) -> F:
             known, checked = getattr(self, KINDS[kind].kept), _stage(kind, function, self)
             if isinstance(known, dict):
@@ -411,7 +411,10 @@ class Workflow:
                 setattr(self, KINDS[kind].kept, checked)
             return function
 
-        return lambda function=None: decorate(function) if function else decorate
+        def decorator(function: Any = None, /) -> Any:
+            return decorate(function) if function else decorate
+
+        return decorator
 
     def _titled(self, kind: str, title: object, known: dict[str, Any]) -> Callable[[F], F]:
         if not isinstance(title, str):

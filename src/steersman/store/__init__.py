@@ -9,12 +9,11 @@ from steersman.store.errors import (
 )
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, number_of
 from steersman.store.group import GroupWriter, finish, make_root
-from steersman.store.labels import Labelled, LabelledFrame
 from steersman.store.lineages import Fate
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.states import RESTART, RESTART_STATES
 from steersman.store.variables import Variable
-from steersman.store.window import Window
+from steersman.store.window import Labelled, LabelledFrame, Window
 
 __all__ = [
     "ENDED",

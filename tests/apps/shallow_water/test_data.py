@@ -9,8 +9,7 @@ import pytest
 import xarray
 
 from steersman.apps.shallow_water import run
-from steersman.apps.shallow_water.cosine_codec import CosineCodec
-from steersman.apps.shallow_water.data import load, save
+from steersman.apps.shallow_water.data import CosineCodec, load, save
 from steersman.stages.start import Start
 from steersman.system.errors import BadValue
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steersman.models.ranks import buckets
+from steersman.models.ranks import ddp
 from steersman.models.ranks.block import gradient_block
-from steersman.models.ranks.buckets import Buckets
+from steersman.models.ranks.ddp import Buckets
 from tests.models.mean_model import Small, fresh, rows, squared
 
 WHOLE = {1: 4, 16 * 4: 4, 32 * 4: 3, 10**6: 1}  # bytes of a bucket -> buckets of the small network's four tensors
@@ -40,7 +40,7 @@ def test_every_gradient_is_exchanged_once_and_most_before_the_backward_pass_ends
     size: int, model: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is sent is the whole gradient; the same again in the next step."""
-    monkeypatch.setattr(buckets, "BUCKET_BYTES", size)
+    monkeypatch.setattr(ddp, "BUCKET_BYTES", size)
     alone = torch.autograd.grad(squared(model, rows())["loss"], list(model.parameters()))
     block, wire = gradient_block(model), Wire()
     exchange = Buckets(list(model.parameters()), block, wire.send)
@@ -57,7 +57,7 @@ def test_every_gradient_is_exchanged_once_and_most_before_the_backward_pass_ends
 
 def test_a_rank_without_samples_sends_in_the_order_of_the_others(model: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one where some of the gradients come in another order, or never."""
-    monkeypatch.setattr(buckets, "BUCKET_BYTES", 1)
+    monkeypatch.setattr(ddp, "BUCKET_BYTES", 1)
     block, orders = gradient_block(model), []
     model.layers[0].bias.requires_grad_(False)
     for act in ("nothing", "everything", "the first weights only"):

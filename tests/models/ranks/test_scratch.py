@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steersman.models.ranks.scratch import scratch
+from steersman.models.ranks.node import scratch
 
 
 def test_a_folder_goes_with_its_ranks_and_takes_those_of_the_dead_along(tmp_path: Path) -> None:

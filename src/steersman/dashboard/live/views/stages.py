@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from steersman.dashboard.live import task_graph
 from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.executors.site import Site
 from steersman.journal.lock import driven
+from steersman.journal.state import State
 from steersman.stages.kinds import STAGES
 from steersman.stages.kinds.simulate import Simulate
 from steersman.stages.kinds.stage import Shown
@@ -17,6 +18,7 @@ from steersman.system import reading
 from steersman.system.plain import flat
 
 MOST_CODE = 100_000  # characters of the workflow file that are shown
+MOST_CALLS = 100  # more are shown by the names of their tasks
 
 
 def answer(watched: Watched) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def answer(watched: Watched) -> dict[str, Any]:
     shown.insert(at, ("store", Shown(counts={"frames": f"{state.frames:,}"})))
     return {
         "stages": [{"name": kind, **each._asdict()} for kind, each in shown if each],
-        "tasks": task_graph.graph(state),
+        "tasks": graph(state),
         "settings": settings(watched),
     }
 
@@ -71,3 +73,23 @@ def commands(watched: Watched) -> dict[str, str]:
         f"steersman export {run} --tables tables": "all tables, as CSV and Parquet",
         f"python -ic \"import steersman; run = steersman.open_run('{run}'); print(run)\"": "tables and frames",
     }
+
+
+def graph(state: State) -> dict[str, Any]:
+    """The nodes, each with its column (behind all that it needs) and how many calls stand how; edges by their indices.
+
+    A node is a call, with its arguments, or all calls of a task where there are many.
+    """
+    calls, single = state.calls, len(state.calls) <= MOST_CALLS
+    of = {key: key if single else call.called.task for key, call in calls.items()}
+    column: dict[str, int] = {}  # calls are made after what they need
+    for key, call in calls.items():
+        column[key] = max((column[need] + 1 for need in call.called.needs if need in column), default=0)
+    nodes: dict[str, dict[str, Any]] = {}
+    for key, call in calls.items():
+        made = {"name": call.called.task, "words": call.called.words if single else "", "column": column[key]}
+        node = nodes.setdefault(of[key], {**made, "counts": Counter[str]()})
+        node["counts"][call.standing(calls)] += 1
+    at = {name: i for i, name in enumerate(nodes)}
+    edges = {(at[of[need]], at[of[key]]) for key, call in calls.items() for need in call.called.needs if need in calls}
+    return {"nodes": list(nodes.values()), "edges": sorted(edge for edge in edges if edge[0] != edge[1])}
