@@ -17,7 +17,7 @@ from steersman.journal.records import Began, Hired, Note, Published, Start, Trai
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages.kinds.train import Train
-from steersman.stages.rules import Every
+from steersman.stages.rules import Every, until_used
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
 
@@ -74,6 +74,23 @@ def test_a_training_whose_worker_is_lost_at_once_takes_the_same_frames_again(tmp
         recorder.record(Published(walker=0, frames=recorder.state.frames + 20, segments=0))
     trainer.advance(Every(frames=10, first=10))
     assert [sum(span.rows for span in job.window) for job in jobs.begun] == [20, 20]
+
+
+def test_it_trains_until_a_model_is_used_and_has_no_bar_at_the_last_number_of_frames(tmp_path: Path) -> None:
+    """So a run that waits for a model gets one; where that is not used either, it tries on."""
+    recorder, jobs = recorder_of(tmp_path), Jobs()
+    stage, rule = Train(lambda: None, None, most=0.4), until_used(first=20, last=100)  # type: ignore[arg-type]
+    trainer = Trainer(RunDirectory(tmp_path), stage, recorder, jobs)  # type: ignore[arg-type]
+    trained = dict[int, float | None]()
+    card = {"history": [], "frames": 10, "reason": "", "accepted": False}
+    for frames in range(20, 500, 10):
+        recorder.record(Published(walker=0, frames=frames, segments=0))
+        jobs.card = {**card, "accepted": frames >= 390}
+        trainer.advance(rule)
+        if len(jobs.begun) > len(trained):
+            trained[frames] = jobs.begun[-1].most
+        trainer.advance(rule, begin=False)
+    assert trained == {20: 0.4, 40: 0.4, 80: 0.4, 100: None, 200: None, 400: None}
 
 
 def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
     assert judged(other, one) == (False, 15.0, 13.0)
     worth[2] = np.nan
     assert not judged(other, one)[0]
+    barred = [judge(score, one, None, held_out, "error", most) for held_out in (window, None) for most in (1e9, 0.0)]
+    assert [verdict["accepted"] for verdict in barred] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

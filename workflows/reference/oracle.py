@@ -1,6 +1,8 @@
 """Alanine dipeptide, biased along its two torsions: what a bias could do that knows everything from the beginning.
 
     steersman compare oracle --seeds 8
+
+Of several residues it is biased along each phi, of which there may be three.
 """
 import numpy as np
 from pydantic import Field
@@ -10,10 +12,9 @@ from steersman.apps import molecular_dynamics as md
 from steersman.steering import Opes
 from steersman.workflows.dipeptide import LEFT
 
-TORSIONS = md.Angles(((4, 6, 8, 10), (6, 8, 10, 16)))  # phi and psi
-
 
 class Oracle(Params):
+    sequence: md.Sequence = "A"
     segment_ps: float = Field(4.0, ge=1.0)
     sim_ns: float = Field(2.0, gt=0)  # budget
 
@@ -21,12 +22,14 @@ class Oracle(Params):
 wf = Workflow("oracle", Oracle, stop=lambda p: budget(sim_ns=p.sim_ns))
 
 @wf.prepare
-def build(p): return md.build_peptide("A", capped=True)
+def build(p): return md.build_peptide(p.sequence, capped=True)
 
 @wf.simulate(variables=md.VARIABLES)
 def segment(p, start, out):
+    torsions = md.Torsions.backbone(start.prepared).atoms
+    angles = md.Angles(torsions if len(torsions) == 2 else torsions[::2])
     settings = {"temperature_K": 300.0, "duration_ps": p.segment_ps, "report_ps": 0.1, "platform": "Reference"}
-    for f in md.run(start, seed=out.seed, features=TORSIONS, **settings):
+    for f in md.run(start, seed=out.seed, features=angles, **settings):
         out.append(time=f.time_ps, positions=f.positions, features=f.features, bias=f.bias)
         if out.stopped: break
     out.state(velocities=f.velocities)

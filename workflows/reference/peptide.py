@@ -1,4 +1,4 @@
-"""A capped peptide, hot until what turns slowly is learned, then pushed along it; how soon has each phi turned?
+"""A peptide, hot until what turns slowly is learned, then pushed along it at 300 K.
 
     steersman compare peptide --set sequence=AAA --set sim_ns=4 --seeds 8 --rounds --workers 2
 """
@@ -15,10 +15,13 @@ REPORT_PS, LAG_PS = 0.1, 2.0
 
 class Peptide(Params):
     sequence: md.Sequence = "AAA"
+    capped: bool = True
+    hot_K: float = Field(1000.0, gt=300)
     segment_ps: float = Field(4.0, ge=1.0)
     latent: int = Field(3, ge=1, le=3)
     first: int = Field(5000, ge=100)  # frames of the first training
     sim_ns: float = Field(4.0, gt=0)  # budget
+    platform: str = "Reference"
 
     @property
     def last(self): return int(self.sim_ns * 1000 / REPORT_PS / 3)  # frames: hot for a third of the budget at most
@@ -27,13 +30,16 @@ class Peptide(Params):
 wf = Workflow("peptide", Peptide, stop=lambda p: budget(sim_ns=p.sim_ns))
 
 @wf.prepare
-def build(p): return md.build_peptide(p.sequence, capped=True)
+def build(p): return md.build_peptide(p.sequence, capped=p.capped)
+
+def features(molecule):
+    torsions = md.Torsions.backbone(molecule)
+    return torsions if molecule.residues < 6 else md.SideBySide((torsions, md.Contacts.of_residues(molecule)))
 
 @wf.simulate(variables=md.VARIABLES)
 def segment(p, start, out):
-    torsions = md.Torsions.backbone(start.prepared)
-    settings = {"temperature_K": 300.0, "hot_K": 1000.0, "duration_ps": p.segment_ps, "report_ps": REPORT_PS}
-    for f in md.run(start, seed=out.seed, features=torsions, platform="Reference", **settings):
+    settings = {"temperature_K": 300.0, "hot_K": p.hot_K, "duration_ps": p.segment_ps, "report_ps": REPORT_PS}
+    for f in md.run(start, seed=out.seed, features=features(start.prepared), platform=p.platform, **settings):
         out.append(time=f.time_ps, positions=f.positions, features=f.features, bias=f.bias, hot=f.hot)
         if out.stopped: break
     out.state(velocities=f.velocities)
@@ -46,9 +52,9 @@ def fit(p, frames, last):
 
 @wf.score()
 def place(p, model, frames):
-    cos, sin = frames["features"][:, 0::4], frames["features"][:, 1::4]  # of the phi of each residue
-    left = (np.arctan2(sin, cos) > LEFT[0]) & (np.arctan2(sin, cos) < LEFT[1])
-    states = {f"left_{n}": column for n, column in enumerate(left.T, start=1)}
+    angles = frames["features"][:, :4 * len(p.sequence) - (0 if p.capped else 4)]
+    phi = np.arctan2(angles[:, 1::4], angles[:, 0::4]) if p.capped else np.arctan2(angles[:, 3::4], angles[:, 2::4])
+    states = {f"left_{n}": (each > LEFT[0]) & (each < LEFT[1]) for n, each in enumerate(phi.T, start=1)}
     return {"z": model.encode(frames["features"]), "bias": frames["bias"], "hot": frames["hot"], **states}
 
 wf.steer(bias=Opes("z", barrier_kT=14))

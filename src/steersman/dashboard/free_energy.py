@@ -22,7 +22,7 @@ from steersman.journal.records import Biased
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias
 from steersman.steering.errors import BadScores
-from steersman.steering.opes import ENERGY
+from steersman.steering.opes import ENERGY, HOT, counted
 from steersman.steering.reweighting import Reweighted
 from steersman.steering.weighted_ensemble import FEWEST, Mean
 
@@ -59,7 +59,7 @@ def draw(history: History) -> tuple[Figure, str]:
 @dataclass(frozen=True)
 class _Tracks:
     """One score of every frame, (n,), with the lineage of each (-1: its segment failed), the simulated time in it,
-    whether it is a control, the model along whose coordinate it was pushed (0: by none), states and weights."""
+    whether it is a control or hot, the model along whose coordinate it was pushed (0: by none), states and weights."""
 
     label: str
     unit: str
@@ -67,6 +67,7 @@ class _Tracks:
     lineage: np.ndarray
     time: np.ndarray
     control: np.ndarray
+    hot: np.ndarray
     pushed_by: np.ndarray
     states: dict[str, np.ndarray]
     weights: Reweighted
@@ -90,23 +91,28 @@ class _Tracks:
         time = np.empty(len(made))
         time[order] = (np.arange(len(made)) - first + 1) * state.simulated / max(state.frames, 1)
         time[failed] = np.nan
-        states = {name: value for name, value in scores.values.items() if value.dtype == bool and value.ndim == 1}
-        own = [name for name, value in scores.values.items() if value.ndim == 1 and name not in (ENERGY, *states)]
+        flags = {name: value for name, value in scores.values.items() if value.dtype == bool and value.ndim == 1}
+        states = {name: value for name, value in flags.items() if name != HOT}
+        own = [name for name, value in scores.values.items() if value.ndim == 1 and name not in (ENERGY, HOT, *states)]
         name = next(iter(own), next(iter(scores.values)))
         several = scores.values[name].ndim > 1
         return cls(
             f"{name}, first dimension" if several else name, state.time_unit, scores.matrix(name)[:, 0], lineage, time,
-            np.isin(segments.start[made], list(state.mode(Biases).controls)), scores.biased_by, states, weights,
+            np.isin(segments.start[made], list(state.mode(Biases).controls)), ~counted(scores), scores.biased_by,
+            states, weights,
         )  # fmt: skip
 
     def draw(self, axes: Axes, *, control: bool) -> None:
         mine = (self.control == control) & np.isfinite(self.time)
         colour = style.GREY if control else style.BLUE
-        axes.plot(self.time[mine], self.value[mine], ".", color=colour, markersize=1.2, rasterized=True)
+        for which, shade in ((~self.hot, colour), (self.hot, style.ORANGE)):
+            some = mine & which
+            axes.plot(self.time[some], self.value[some], ".", color=shade, markersize=1.2, rasterized=True)
         unit = f" ({self.unit})" if self.unit != "1" else ""
         of = "each walker" if not control else "each control"
         learned = "what a model learned meanwhile" if self.pushed_by.any() else "a known coordinate"
         title = "plain dynamics: never pushed" if control else f"pushed along {learned}"
+        title += "; orange: hot, counts in no average" if (mine & self.hot).any() else ""
         axes.set(xlabel=f"simulated time of {of}{unit}", ylabel=self.label, xlim=(0, np.nanmax(self.time)))
         axes.set_title(title, fontsize=8, loc="left")
         if not control:

@@ -16,7 +16,9 @@ from steersman.journal.lock import driven
 from steersman.journal.modes import MODES
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
-from steersman.store.names import FrameName, SegmentName
+from steersman.steering.opes import HOT
+from steersman.store import Span
+from steersman.store.names import FrameName, SegmentName, walker_name
 from steersman.system import reading
 
 BLIND = "but segments do not look at start.frame, nor leave a state: they begin at the prepared start"
@@ -29,7 +31,8 @@ def why(history: History, name: str) -> dict[str, Any]:
         name: `<walker>.<number>`, e.g. "w3.17".
     Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, draw, with_model,
         bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
-        candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
+        candidates, refused (others that were ranked high), ended, frames, hot (of these, at another temperature),
+        cause, stopped_by; times in s since 1970.
     Raises: UnknownName: the journal does not know it.
     """
     segments = history.segments
@@ -63,6 +66,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         ],
         "ended": how,
         "frames": None if segments.how[at] == "running" else _rows(history, at),
+        "hot": _hot(history, at),
         "cause": history.causes.get(name),
         "stopped_by": _stopped_by(stopped) if stopped else None,
         **{key: value for mode in history.state.modes for key, value in mode.explained(of, frame).items()},
@@ -74,6 +78,16 @@ def _rows(history: History, at: int) -> int:
     segments = history.segments
     segment = history.state.walkers[int(segments.walker[at])].segments[int(segments.number[at])]
     return (segment.end or segment.first) - segment.first
+
+
+def _hot(history: History, at: int) -> int:
+    """Published frames of a segment that count in no bias and no average."""
+    segments, frames = history.segments, history.directory.frames
+    walker = walker_name(int(segments.walker[at]))
+    rows = min(int(segments.end[at]), history.state.walkers[int(segments.walker[at])].frames) - int(segments.first[at])
+    if rows <= 0 or HOT not in frames.variables(walker):
+        return 0
+    return int(frames.read(HOT, Span(walker, int(segments.first[at]), int(segments.first[at]) + rows)).sum())
 
 
 def _choice(history: History, start: records.Start) -> int:
@@ -182,6 +196,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         text.append(f"  passed over    {passed}: {each['reason']}")
     frames = "" if found["frames"] is None else f" after {count(found['frames'], 'frame')}"
     text.append(f"  ended          {found['ended']}{frames}")
+    if found["hot"]:
+        text.append(f"  hot            {count(found['hot'], 'frame')}: not at the temperature of the averages")
     if found["stopped_by"]:
         late = " (it had ended by then)" if found["ended"] == "finished" else ""
         by, reason = found["stopped_by"]["by"], found["stopped_by"]["reason"]

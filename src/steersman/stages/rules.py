@@ -65,18 +65,18 @@ class Doubling(Every):
 
 
 class UntilUsed(Doubling):
-    """When to train: as `Doubling`, and at the last number of frames, but not after a model is used."""
+    """When to train: as `Doubling`, and at the last number of frames, until a model is used."""
 
     @property
     def _then(self) -> str:
         return f"{super()._then} until a model is used"
 
     def due(self, frames: int, trained_at: int | None, *, used: bool = False) -> bool:
-        return not used and super().due(frames, trained_at)
+        return not used and frames >= (self.first if trained_at is None else self.next(trained_at))
 
     def next(self, trained_at: int) -> int:
         """How many frames there are at the next training."""
-        return int(min(2 * trained_at, self.last))
+        return int(min(2 * trained_at, self.last)) if trained_at < self.last else 2 * trained_at
 
 
 def every(
@@ -113,7 +113,7 @@ def doubling(*, first: int, last: float = math.inf) -> Every:
 def until_used(*, first: int, last: float = math.inf) -> Every:
     """Train at `first` frames, each time there are twice as many, and at `last`, until a model is used, which stays.
 
-    With `@wf.train(most=)`, which the training at `last` does not have to reach.
+    With `@wf.train(most=)`, which trainings at `last` frames or more do not have to reach.
 
     Raises: ValueError: a count below 1.
     """

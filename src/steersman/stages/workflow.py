@@ -260,7 +260,8 @@ class Workflow:
             window: at most so many of the newest frames are trained on.
             gate: what must not get worse on held-out frames, smaller being better: the mean of the score of this name,
                 or the number that a function of (model, frames) gives.
-            most: a model whose number is larger is not used, but for that of the last training that `when` allows.
+            most: a model whose number is larger is not used, nor one without held-out frames, but for those of as many
+                frames as the `last` of `when`.
             hang_s: a training that takes longer is ended.
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
             strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
