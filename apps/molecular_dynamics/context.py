@@ -12,7 +12,7 @@ from openmm import unit
 from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics.biasing import GROUP, BiasForce, Coordinate, keep_trans
 from steersman.apps.molecular_dynamics.molecule import Molecule
-from steersman.apps.molecular_dynamics.noise import Noise, has_neighbour_lists, one_particle
+from steersman.apps.molecular_dynamics.noise import Noise, one_particle
 from steersman.steering import Bias
 from steersman.system.errors import BadInput, UnknownName
 
@@ -89,8 +89,8 @@ class SimulationContext:
         self.integrator = self.context.getIntegrator()
         self.platform = str(self.context.getPlatform().getName())
         self._freedom = degrees_of_freedom(system)
-        quick = self.platform in ("CPU", "Reference") and not has_neighbour_lists(system)
-        self.noise = Noise(self.context, open_context(one_particle(), settings) if quick else None)
+        particle = open_context(one_particle(), settings) if self.platform in ("CPU", "Reference") else None
+        self.noise = Noise(self.context, np.asarray(molecule.positions, np.float64), particle)
 
     def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int, bias: Bias | None = None) -> None:
         """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
@@ -98,10 +98,10 @@ class SimulationContext:
         What follows depends on nothing that the context did before.
         """
         chance = np.random.default_rng(seed)
-        self.noise.begin(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
+        noise_seed = int(chance.integers(1, 2**31))  # 31 bits, and 0 would mean "take any"
+        self.noise.begin(noise_seed, np.asarray(positions, np.float64))
         if self.bias_force and bias:
             self.bias_force.set(self.context, bias, self.kT)
-        self.context.setPositions(np.asarray(positions, np.float64))
         if velocities is None:
             # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by
             # that, for one more evaluation of the forces. Unshifted, each start heats what is stiff.

@@ -13,8 +13,7 @@ from openmm import unit
 
 from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_peptide, contact_maps, run
-from steersman.apps.molecular_dynamics.context import PhaseState, Settings, SimulationContext, degrees_of_freedom
-from steersman.apps.molecular_dynamics.noise import Noise
+from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, _works, degrees_of_freedom
 from steersman.stages.start import Start
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
@@ -106,23 +105,57 @@ def test_a_segment_is_a_pure_function_of_start_and_seed(peptide: Molecule) -> No
     assert not same(first[-1], other[-1])
 
 
-def test_noise_begins_as_in_a_context_made_anew(peptide: Molecule, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit for bit what reinitialize() does, which is not called any more."""
-    simulation = SimulationContext(peptide, Settings(300.0, platform="CPU"))
+@pytest.fixture(scope="module")
+def argon() -> Molecule:
+    """125 atoms of a liquid in a periodic box, with a cutoff."""
+    system, force = openmm.System(), openmm.NonbondedForce()
+    force.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    force.setCutoffDistance(0.9)
+    positions = 0.4 * np.stack(np.meshgrid(*[np.arange(5.0)] * 3), -1).reshape(-1, 3)
+    positions += np.random.default_rng(1).normal(0, 0.02, positions.shape)
+    for _ in positions:
+        system.addParticle(40.0)
+        force.addParticle(0.0, 0.34, 1.0)
+    system.addForce(force)
+    system.setDefaultPeriodicBoxVectors(*(2.0 * np.eye(3)))
+    nothing = np.empty(0, np.int32)
+    return Molecule("", openmm.XmlSerializer.serialize(system), "", positions.astype(np.float32), nothing, nothing)
 
-    def state(noise: Noise, seed: int) -> PhaseState:
-        noise.begin(seed)
-        simulation.context.setPositions(peptide.positions)
-        simulation.context.setVelocities(np.zeros_like(peptide.positions))
+
+@pytest.mark.parametrize("molecule", ["peptide", "argon"])
+@pytest.mark.parametrize("platform", ["Reference", "CPU", "OpenCL", "CUDA", "HIP"])
+def test_a_warm_context_does_what_a_new_one_would_and_nothing_is_made_for_it(
+    molecule: str, platform: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, with a cutoff too, whose list of neighbours is an older one's.
+
+    The noise is that of reinitialize(), but on a GPU OpenMM orders the atoms later, so other atoms get it.
+    """
+    given = request.getfixturevalue(molecule)
+    settings = Settings(300.0, platform=platform)
+    if not _works(platform, settings):
+        pytest.skip(f"no device for {platform}")
+    there = given.positions + 1.0  # farther from those that a context tries than any list of neighbours reaches
+    near = there + np.random.default_rng(0).normal(0, 0.01, there.shape)
+
+    def path(simulation: SimulationContext, seed: int) -> np.ndarray:
+        simulation.begin(there, np.zeros_like(there), seed)
         simulation.step(50)
-        return simulation.read()
+        return simulation.read().positions
 
-    seeds = (1, 2**31 - 1, 1)
-    anew = [state(Noise(simulation.context), seed) for seed in seeds]
-    monkeypatch.setattr(simulation.context, "reinitialize", None)
-    quick = [state(simulation.noise, seed) for seed in seeds]
-    assert all(np.array_equal(a.positions, b.positions) for a, b in zip(anew, quick, strict=True))
-    assert not np.array_equal(quick[0].positions, quick[1].positions)
+    warm, seeds = SimulationContext(given, settings), (1, 2**31 - 1)
+    new = [path(SimulationContext(given, settings), seed) for seed in seeds]
+    with monkeypatch.context() as patched:
+        patched.setattr(openmm, "Context", None)
+        patched.setattr(warm.context, "reinitialize", None)
+        for seed, expected in zip(seeds, new, strict=True):
+            warm.begin(near, None, 3)
+            warm.step(2)
+            assert np.array_equal(path(warm, seed), expected)
+    assert np.abs(new[1] - new[0]).max() > 1e-3
+    if platform in ("Reference", "CPU"):
+        warm.noise.quick = False
+        assert np.array_equal(path(warm, seeds[0]), new[0])
 
 
 def test_a_segment_is_the_same_in_another_process(peptide: Molecule) -> None:
