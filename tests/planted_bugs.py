@@ -48,6 +48,7 @@ PROGRAM, ASSISTANT = "tests/apps/test_program.py", "tests/cli/test_assistant.py"
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
 CLIMATE = "tests/apps/shallow_water/test_climate.py"
 
+HOT = "tests/apps/molecular_dynamics/test_biasing.py"
 LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
 
 BUGS = [
@@ -238,6 +239,13 @@ BUGS = [
     Bug("steering/bias.py", "bias_factor - 1 if self.exploring", "bias_factor if self.exploring", BIAS),
     Bug("steering/opes.py", "before = scores.biased_by != scores.model", "before = scores.biased_by == scores.model",
         BIAS),
+    Bug("steering/opes.py", "scores = scores.only(cold)", "pass", BIAS),
+    Bug("steering/opes.py", "(count - new)", "count", BIAS),
+    Bug("apps/molecular_dynamics/simulation.py", "initial(start, still=cooled)", "initial(start)", HOT),
+    Bug("apps/molecular_dynamics/simulation.py", "timestep_fs / (2 if start.attempt else 1)", "timestep_fs", HOT),
+    Bug("apps/molecular_dynamics/context.py", "coordinate or settings.trans", "coordinate", HOT),
+    Bug("engine/trainer.py", "None if last or", "None if", "tests/engine/test_trainer.py"),
+    Bug("stages/rules.py", "not used and frames >=", "frames >=", "tests/engine/test_trainer.py"),
     Bug("steering/opes.py", "z = _within_reach(z, periods)", "z = np.asarray(z)", BIAS),
     Bug("steering/opes.py", "[: max(len(steps) - ASTRAY, 1)]", "", BIAS),
     Bug("steering/importance.py", "!= 0)[::-1]", "!= 0)", RARE),

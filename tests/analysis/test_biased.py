@@ -24,6 +24,7 @@ from steersman.data.history import History
 from steersman.data.reweighing import lineages
 from steersman.data.segment_table import SegmentTable
 from steersman.data.unbiased import FewPassages
+from steersman.data.why import why
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
@@ -32,7 +33,7 @@ from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.steering import Opes, Scores
-from steersman.steering.opes import ENERGY
+from steersman.steering.opes import ENERGY, HOT
 from steersman.steering.reweighting import weights
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.system.errors import BadInput, DamagedFile
@@ -40,7 +41,11 @@ from steersman.worker import tasks
 from tests.steering.test_reweighting import GRID, U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
-PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2
+HOT_ONES, PLAIN, OF_MODEL_1 = (
+    1,
+    2,
+    6,
+)  # segments of each walker at another temperature, of each walker without a bias, and before model 2
 FAILED = 12  # a segment of walker 1, in whose place the next one goes on from where it began
 SOFT = 20  # a segment of walker 0 whose frames had half of the energy
 FILE = """
@@ -91,7 +96,7 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         if model and number % 2 == 0:
             row = np.arange(z.size)
             scores = Scores(
-                row * 0, row, row // FRAMES, row, row, {"z": z.ravel(), ENERGY: felt.ravel()}, model,
+                row * 0, row, row // FRAMES, row, row, {"z": z.ravel(), ENERGY: felt.ravel(), HOT: _hot(z)}, model,
                 biased_by=by.ravel().astype(int),
             )  # fmt: skip
             biases.append(opes.made(scores))
@@ -118,9 +123,8 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
             journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how=how, simulated=1.0))
             for i in range(-FRAMES, 0):
                 frame = {"time": (FRAMES + i) * 0.02, "z": z[walker, i], "bias": felt[walker, i] * unit}
-                writer.append(
-                    FRAME, {**{name: np.float64(v) for name, v in frame.items()}, "segment": np.int32(number)}
-                )
+                stored = {name: np.float64(value) for name, value in frame.items()}
+                writer.append(FRAME, {**stored, "segment": np.int32(number), HOT: np.bool_(number < HOT_ONES)})
             table = dict.fromkeys(SEGMENT_FIELDS, -1) | {"number": number, "start": start}
             writer.append(SEGMENT, {"segments": np.array(list(table.values()))})
     for walker, writer in enumerate(writers):
@@ -129,12 +133,17 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
     scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
     walkers, rows_of = (each.ravel() for each in np.indices(z.shape))
     values: dict[str, Any] = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
-    values["right"] = z.ravel() > 0
+    values |= {"right": z.ravel() > 0, HOT: _hot(z)}
     scored.extend(FRAME, {"walker": walkers.astype(np.int32), "row": rows_of.astype(np.int64), **values})
     scored.close()
     journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
     journal.close()
     return directory
+
+
+def _hot(z: np.ndarray) -> np.ndarray:
+    """Of frames in order of walkers and of time, which are hot."""
+    return np.broadcast_to(np.arange(z.shape[1]) < HOT_ONES * FRAMES, z.shape).ravel()
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +167,14 @@ def test_frames_count_that_the_newest_model_biased_with_the_energy_that_they_say
     assert unbiased.weights.odd == FRAMES
     assert len(unbiased.weights) == (counts & behind).sum()
     assert list(scores)[-1] == "weight"
+
+
+def test_hot_frames_are_named_and_are_no_state(directory: RunDirectory) -> None:
+    history = History(directory)
+    assert [why(history, f"w1.{number}")["hot"] for number in (0, 1, 2)] == [FRAMES, 0, 0]
+    with style.applied():
+        _, caption = free_energy.draw(history)
+    assert ("right:" in caption, "hot:" in caption) == (True, False)
 
 
 def test_weights_are_those_of_the_versions_in_the_directory(run: steersman.Run, directory: RunDirectory) -> None:

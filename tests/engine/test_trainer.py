@@ -79,11 +79,11 @@ def test_a_training_whose_worker_is_lost_at_once_takes_the_same_frames_again(tmp
 def test_it_trains_until_a_model_is_used_and_has_no_bar_at_the_last_number_of_frames(tmp_path: Path) -> None:
     """So a run that waits for a model gets one; where that is not used either, it tries on."""
     recorder, jobs = recorder_of(tmp_path), Jobs()
-    stage, rule = Train(lambda: None, None, most=0.4), until_used(first=20, last=100)  # type: ignore[arg-type]
+    stage, rule = Train(lambda: None, None, most=0.4), until_used(first=20, last=100)
     trainer = Trainer(RunDirectory(tmp_path), stage, recorder, jobs)  # type: ignore[arg-type]
     trained = dict[int, float | None]()
     card = {"history": [], "frames": 10, "reason": "", "accepted": False}
-    for frames in range(20, 500, 10):
+    for frames in range(20, 900, 10):
         recorder.record(Published(walker=0, frames=frames, segments=0))
         jobs.card = {**card, "accepted": frames >= 390}
         trainer.advance(rule)

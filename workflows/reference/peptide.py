@@ -16,7 +16,7 @@ REPORT_PS, LAG_PS = 0.1, 2.0
 class Peptide(Params):
     sequence: md.Sequence = "AAA"
     capped: bool = True
-    hot_K: float = Field(1000.0, gt=300)
+    hot_K: float = Field(1000.0, ge=300)
     segment_ps: float = Field(4.0, ge=1.0)
     latent: int = Field(3, ge=1, le=3)
     first: int = Field(5000, ge=100)  # frames of the first training

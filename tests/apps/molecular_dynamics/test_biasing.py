@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import openmm
 import pytest
 from openmm import app, unit
 
@@ -27,7 +26,7 @@ from steersman.apps.molecular_dynamics import (
     build_peptide,
     run,
 )
-from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, keep_trans
+from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate
 from steersman.apps.molecular_dynamics.bonds import peptide_bonds
 from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
 from steersman.stages.start import Start
@@ -207,10 +206,9 @@ def test_peptide_bonds_are_kept_trans_and_nothing_changes_where_they_are(dipepti
     assert len(list(peptide_bonds(build_peptide("APG")))) == 2
     assert np.abs(np.degrees(Angles(tuple(bonds)).values(dipeptide.positions))).min() > 150
 
-    plain = SimulationContext(dipeptide, SETTINGS)
-    system = openmm.XmlSerializer.deserialize(dipeptide.system_xml)
-    keep_trans(system, dipeptide)
-    kept = SimulationContext(replace(dipeptide, system_xml=openmm.XmlSerializer.serialize(system)), SETTINGS)
+    plain, kept = (SimulationContext(dipeptide, replace(SETTINGS, trans=trans)) for trans in (False, True))
+    forces = [simulation.context.getSystem().getNumForces() for simulation in (plain, kept)]
+    assert forces[1] == forces[0] + 1
     for simulation in (plain, kept):
         simulation.begin(dipeptide.positions, None, 1)
         simulation.step(300)
