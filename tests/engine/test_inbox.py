@@ -23,7 +23,7 @@ from steersman.engine import people
 from steersman.engine.driven import Driven
 from steersman.engine.driver import Driver
 from steersman.engine.inbox import LONGEST, TELL, JobBegan, Words
-from steersman.engine.people import ANSWER
+from steersman.engine.people import ANSWER, People
 from steersman.executors import site_files
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
@@ -199,7 +199,11 @@ def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> No
             return bool(space.take(ANSWER, new, bool, str)[2])
 
         recorder.record(Published(walker=0, frames=10, segments=1))
+        assert not done("label", "w0.0:3"), "this workflow has no label stage"
         assert done("pin", "w0.0:3")
+        people, made._people = made._people, People(made._inbox, space, recorder, made._check, labels=True)
+        assert [done("label", frame) for frame in ("w0.0:3", "w0.0:9999", "w0.0", "here")] == [True, *[False] * 3]
+        made._people = people
         assert done("pause")
         assert done("continue")
         recorder.record(Published(walker=0, frames=60_000, segments=1))

@@ -36,6 +36,7 @@ from steersman.journal.records import (
     Run,
     Session,
     Start,
+    Tell,
     Trained,
     Training,
 )
@@ -380,6 +381,21 @@ def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> Non
             asks=(0,),
         ))  # fmt: skip
         assert [frame.row for frame in story.labels.wishes] == [first], "what was asked for is not asked for again"
+
+
+def test_a_person_asks_for_a_label_also_of_a_frame_whose_call_failed(tmp_path: Path) -> None:
+    """After three calls nobody else asks for it again."""
+    story = Story(tmp_path / "run", RULE, fails=lambda frame, call: frame[1] == 5 and call <= 3)
+    story.open()
+    with closing(story.recorder.journal):
+        frame = next(each.frame for each in story.labels.asked.values() if each.frame.row == 5)
+        assert story.calls[frame[:2]] == 3
+        story.recorder.record(Tell(id="1", who="me@here", verb="label", text="", frame=frame))
+        story.label()
+    assert story.calls[frame[:2]] == 4
+    first, again = (story.labels.answers[each.label] for each in story.labels.asked.values() if each.frame == frame)
+    assert (bool(first.cause), bool(again.group)) == (True, True)
+    assert "me@here" in story.labels.asked[again.label].reason
 
 
 def test_labelled_frames_are_read_with_their_answers_which_hide_variables_of_the_same_name(tmp_path: Path) -> None:

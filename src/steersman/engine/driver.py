@@ -77,7 +77,10 @@ class Driver:
         self._synced, self._foretold = 0.0, False
         self._ends: End | None = None  # once the loop is over
         self._inbox = Inbox(space, run.recorder, clock)
-        self._people = People(self._inbox, space, run.recorder, self._check, run.workflow.steering, self._too_late)
+        self._people = People(
+            self._inbox, space, run.recorder, self._check, run.workflow.steering, self._too_late,
+            labels=run.workflow.labelling is not None,
+        )  # fmt: skip
         self._learning = Learning(run, jobs, clock)
         self._scorer = self._learning.scorer
         self._bag = Bag(
@@ -207,7 +210,7 @@ class Driver:
     def _too_late(self, verb: str) -> str:
         """Why a word would change nothing any more; a budget can be raised while the last scores are awaited."""
         end = self._ends
-        if end is None and verb in ("pause", "pin"):
+        if end is None and verb in ("pause", "pin", "label"):
             self._follow_settings()
             end = ending.met(self._run.state, self._rule, self._run.recorder.now())
         return end.reason if end else ""

@@ -85,10 +85,10 @@ class Labeller:
                 under_way.add(asked.frame)
 
     def _ask_wishes(self) -> None:
-        """Ask for the labels that segments asked for, once their frames can be read."""
-        for frame in list(self._labels.wishes):
+        """Ask for the labels that segments and people want, once their frames can be read."""
+        for frame, reason in list(self._labels.wishes.items()):
             if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
-                self._recorder.record(self._asked(len(self._labels.asked), frame, "its segment asked for it"))
+                self._recorder.record(self._asked(len(self._labels.asked), frame, reason))
 
     def _room(self) -> int:
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,

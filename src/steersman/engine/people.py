@@ -1,4 +1,4 @@
-"""What people say to a running campaign -> records: `steersman tell RUN pause | continue | stop | pin | set | finish`.
+"""What people say to a running campaign -> records: `steersman tell RUN pause`, `stop`, `pin`, `label`, `set` and others.
 
 A word changes the state and nothing else. What follows from it is done where all else is done, by the driver's next
 step, and done again if the bus fails meanwhile.
@@ -32,7 +32,7 @@ from steersman.store.names import FrameName, SegmentName
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 ANSWER = "tell.answer"  # name of tuples on the bus
-VERBS = ("pause", "continue", "stop", "pin", "set", "finish")
+VERBS = ("pause", "continue", "stop", "pin", "label", "set", "finish")
 ANSWER_S = 30.0  # a message that nobody took within so long is taken by nobody
 KNOWN = 64  # words that a killed server may hand out twice
 
@@ -138,6 +138,7 @@ class People:
         check: raises BadInput for parameters that cannot be set.
         steering: that of the run; nothing is pinned where that would break the weights of frames.
         over: why a verb comes too late for this session; "": it does not.
+        labels: frames can be labelled.
     """
 
     def __init__(
@@ -148,9 +149,11 @@ class People:
         check: Check,
         steering: Steering | None = None,
         over: Callable[[str], str] = lambda verb: "",
+        labels: bool = False,
     ) -> None:
         self._inbox, self._space, self._recorder, self._check = inbox, space, recorder, check
         self._steering, self._over = steering or Steering(), over
+        self._verbs = [verb for verb in VERBS if labels or verb != "label"]
         self._known = deque[str](maxlen=KNOWN)
 
     @property
@@ -176,8 +179,8 @@ class People:
 
     def _read(self, words: Words, text: str) -> Tell:
         verb, *rest = words.words or [""]
-        if verb not in VERBS:
-            raise UnknownName("command", verb, VERBS)
+        if verb not in self._verbs:
+            raise UnknownName("command", verb, self._verbs)
         if why := self._over(verb):
             raise BadInput(f"this comes too late, for the run is ending: {why}; `steersman resume` can go on with it")
         said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
@@ -185,7 +188,9 @@ class People:
             case "stop", [name]:
                 return said(segment=self._running(name))
             case "pin", [frame]:
-                return said(frame=self._frame(frame))
+                return said(frame=self._start(frame))
+            case "label", [frame]:
+                return said(frame=self._frame(verb, frame)[0])
             case "set", [assignment]:
                 return said(settings=changes([assignment], self._state.wishes.settings, self._check, "set"))
             case "pause", _ if self._state.wishes.paused:
@@ -200,21 +205,25 @@ class People:
             raise BadInput(f"segment {name} has ended: {segment.how}")
         return segment.name
 
-    def _frame(self, frame: str) -> FrameId:
+    def _start(self, frame: str) -> FrameId:
         if why := self._steering.no_pins:
             raise BadInput(why)
-        named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
-        row = segment.first + named.frame if named else -1
-        end = self._state.walkers[segment.walker].rows_end(segment)
-        last = FrameName(SegmentName(segment.walker, segment.number), end - segment.first - 1)
-        if not segment.first <= row < end:
-            raise BadValue("pin", frame, f"write SEGMENT:FRAME; {segment.name} has frames 0 to {last.frame}")
-        found = FrameId(segment.walker, row, segment.number)
+        found, segment, last = self._frame("pin", frame)
         if not self._state.can_begin_at(found):
             instead = f"; pin {last}" if segment.state else ""
             problem = "this workflow needs a restart state, so it begins only where a segment ended that gave one"
             raise BadValue("pin", frame, problem + instead)
         return found
+
+    def _frame(self, verb: str, frame: str) -> tuple[FrameId, Segment, FrameName]:
+        """A frame, its segment, and the last frame of that."""
+        named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
+        row = segment.first + named.frame if named else -1
+        end = self._state.walkers[segment.walker].rows_end(segment)
+        last = FrameName(SegmentName(segment.walker, segment.number), end - segment.first - 1)
+        if not segment.first <= row < end:
+            raise BadValue(verb, frame, f"write SEGMENT:FRAME; {segment.name} has frames 0 to {last.frame}")
+        return FrameId(segment.walker, row, segment.number), segment, last
 
     def _segment(self, name: str) -> Segment:
         named = SegmentName.parse(name)
@@ -227,7 +236,7 @@ class People:
 
 
 def _exactly(verb: str, words: list[str]) -> list[str]:
-    wanted = {"stop": "SEGMENT", "pin": "SEGMENT:FRAME", "set": "key=value"}.get(verb)
+    wanted = {"stop": "SEGMENT", "pin": "SEGMENT:FRAME", "label": "SEGMENT:FRAME", "set": "key=value"}.get(verb)
     if len(words) != (wanted is not None):
         raise BadValue("tell", " ".join([verb, *words]), f"write: {verb} {wanted or ''}".rstrip())
     return words

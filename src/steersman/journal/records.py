@@ -398,14 +398,14 @@ class Stage(Record, tag="stage", frozen=True):
 
 
 class Tell(Record, tag="tell", frozen=True):
-    """A person said a word: pause, continue, stop, pin, set or finish."""
+    """A person said a word: pause, continue, stop, pin, label, set or finish."""
 
     id: Name
     who: Name
     verb: Name
     text: str
     segment: str = ""  # stop
-    frame: FrameId | None = None  # pin
+    frame: FrameId | None = None  # pin, label
     settings: Mapping[str, Any] = {}  # set
 
 

@@ -320,6 +320,8 @@ class State(Standing):
                 self.pace.begin(record.t, self.worked(record.t))
             case "finish":
                 self.wishes.finish = record.who
+        for mode in self.modes:
+            mode.told(record)
         self.notes.append(record)
 
     def _on_note(self, record: records.Note) -> None:

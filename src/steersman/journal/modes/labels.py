@@ -11,7 +11,7 @@ import numpy as np
 
 from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.mode import Check, Mode
-from steersman.journal.records import Answered, Answering, Asked, Ended, FrameId, Record, Start
+from steersman.journal.records import Answered, Answering, Asked, Ended, FrameId, Record, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.steering.audits import Coverage, coverage
 from steersman.store import LabelledFrame
@@ -25,6 +25,7 @@ class Labels(Mode):
         asked: all that were asked for.
         begun: when the label function was last called for each.
         answers: those that are there, and those whose calls failed.
+        wishes: frames that segments and people want labels of, with the reason, as long as these are not asked for.
     """
 
     def __init__(self, *of: Any) -> None:
@@ -32,7 +33,7 @@ class Labels(Mode):
         self.asked: dict[int, Asked] = {}
         self.begun: dict[int, float] = {}
         self.answers: dict[int, Answered] = {}
-        self.wishes: list[FrameId] = []  # frames whose labels segments asked for, and that are not asked for yet
+        self.wishes: dict[FrameId, str] = {}
         self._bounds: dict[int, float] = {}  # by the version of each model that was audited
         self._given = array("i")  # version of the model of each start, as far as any had one
 
@@ -42,7 +43,7 @@ class Labels(Mode):
 
     def _ask(self, record: Asked) -> None:
         self.asked[record.label] = record
-        self.wishes = [frame for frame in self.wishes if frame[:2] != record.frame[:2]]
+        self.wishes = {frame: why for frame, why in self.wishes.items() if frame[:2] != record.frame[:2]}
 
     def _begin(self, record: Answering) -> None:
         self.begun[self.asked[record.label].label] = record.t
@@ -56,7 +57,11 @@ class Labels(Mode):
     def ended(self, record: Ended) -> None:
         frames = [FrameId(record.walker, row, record.segment) for row in dict.fromkeys(record.asks)]
         asked = {each.frame[:2] for each in self.asked.values()} if frames else set()
-        self.wishes += [frame for frame in frames if frame[:2] not in asked]
+        self.wishes |= {frame: "its segment asked for it" for frame in frames if frame[:2] not in asked}
+
+    def told(self, record: Tell) -> None:
+        if record.verb == "label" and record.frame:
+            self.wishes[record.frame] = f"{record.who} asked for it"
 
     @property
     def bound(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from steersman.journal.records import Ended, Record, Start
+from steersman.journal.records import Ended, Record, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.trainings import Trainings
 from steersman.journal.walkers import Walker
@@ -73,6 +73,9 @@ class Mode:
 
     def ended(self, record: Ended) -> None:
         """Take in the record of the end of a segment."""
+
+    def told(self, record: Tell) -> None:
+        """Take in what a person said."""
 
     @property
     def weighs(self) -> bool:
