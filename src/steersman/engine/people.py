@@ -1,4 +1,4 @@
-"""What people say to a running campaign -> records: `steersman tell RUN pause`, `stop`, `pin`, `label`, `set` and others.
+"""What people say to a running campaign -> records: `steersman tell RUN pause`, `stop`, `pin`, `label`, `set` and more.
 
 A word changes the state and nothing else. What follows from it is done where all else is done, by the driver's next
 step, and done again if the bus fails meanwhile.
