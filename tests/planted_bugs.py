@@ -63,7 +63,7 @@ BUGS = [
     Bug("engine/labeller.py", "self._check(values)", "pass", LABELLER),
     Bug("journal/modes/labels.py", "self._bounds.get(self.state.models.newest, math.inf)",
         "[math.inf, *self._bounds.values()][-1]", LABELLER),
-    Bug("journal/modes/labels.py", "if frame[:2] not in asked]", "]", LABELLER),
+    Bug("journal/modes/labels.py", "for frame in frames if frame[:2] not in asked}", "for frame in frames}", LABELLER),
     Bug("worker/labelling.py", "elif file.exists():", "elif False:", "tests/worker/test_labelling.py"),
     Bug("journal/modes/labels.py", "asked.drawn and asked.model == newest", "asked.drawn", LABELLER),
     Bug("journal/modes/labels.py", "asked.version != version or lost", "lost", LABELLER),
