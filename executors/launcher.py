@@ -62,6 +62,7 @@ def launcher(site: Site, role: str) -> Launcher:
         return Started(part(site, role), path, words(site, role) + go_on, enough(site.workers[role]))
     # The site's own mpiexec comes before one in this environment.
     lies_elsewhere = site.inside and not wanted.mpi_walkers and not scheduler_of(site).BEGINS_ON_NODE
+    lies_elsewhere |= site.is_beside(role) and site.first_node(role) > 0
     path = f"export PATH=$PATH:{shlex.quote(BINARIES)}"
     return Started(part(site, role), path, words(site, role, nodes=1) if lies_elsewhere else "")
 

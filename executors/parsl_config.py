@@ -62,10 +62,13 @@ def submit_scripts(site: Site) -> dict[str, str]:
     """The script with which a block of each executor is given to a scheduler; files of the run lie in $RUN."""
     if site.inside:
         return {}
-    with_nodes = [role for role, wanted in site.workers.items() if wanted.nodes]
     if site.shares:
-        return {" and ".join(with_nodes): _script(_together(site).provider, "$RUN/together", "together")}
-    return {role: _script(provider(site, role), "process_worker_pool.py ...", role) for role in with_nodes}
+        return {" and ".join(_sharing(site)): _script(_together(site).provider, "$RUN/together", "together")}
+    return {role: _script(provider(site, role), "process_worker_pool.py ...", role) for role in site.with_nodes}
+
+
+def _sharing(site: Site) -> list[str]:
+    return [role for role, wanted in site.workers.items() if wanted.nodes]
 
 
 def _script(written: Batch, command: str, name: str) -> str:
@@ -86,12 +89,11 @@ def providers(site: Site, run: Path | None = None) -> dict[str, Any]:
 
 
 def _together(site: Site, run: Path | None = None) -> Together:
-    sharing = {role: wanted for role, wanted in site.workers.items() if wanted.nodes}
-    nodes = sum(wanted.nodes for wanted in sharing.values())
-    one = next(iter(sharing.values()))
+    nodes = sum(wanted.nodes for wanted in site.with_nodes.values())
+    one = next(iter(site.with_nodes.values()))
     assert site.scheduler is not None  # a site whose executors share names one
     whole = Workers(nodes=nodes, workers=1, blocks=one.blocks, walltime_s=one.walltime_s)
-    return Together(_batch(site, site.scheduler, run, whole, SideBySide(list(sharing))))
+    return Together(_batch(site, site.scheduler, run, whole, SideBySide(_sharing(site))))
 
 
 def provider(site: Site, role: str, run: Path | None = None) -> Any:

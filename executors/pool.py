@@ -16,8 +16,8 @@ from parsl.executors.high_throughput.executor import DEFAULT_INTERCHANGE_LAUNCH_
 from steersman.executors.network import driver_address
 from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
-from steersman.executors.steady import STEADY
-from steersman.executors.workers import Mpi
+from steersman.executors.steady import GPUS, MPS, STEADY
+from steersman.executors.workers import Mpi, Walkers
 from steersman.system.node import LOOPBACK
 
 HERE_S = 1  # between two signs of life of workers on the driver's machine
@@ -67,10 +67,12 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
     if wanted.mpi_walkers:
         made = OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
     else:
+        if wanted.gpus:  # not by Parsl, which takes NVIDIA's GPUs to be shared whenever there are more workers
+            mps = f" {MPS}=1" if isinstance(wanted, Walkers) and wanted.mps else ""
+            shared["launch_cmd"] = f"env {GPUS}='{' '.join(wanted.gpu_of_each)}'{mps} {shared['launch_cmd']}"
         made = HighThroughputExecutor(
             max_workers_per_node=wanted.per_node,
             cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
-            available_accelerators=wanted.gpu_names,
             cpu_affinity=wanted.binding,
             **shared,
         )

@@ -21,7 +21,7 @@ from steersman.executors.network import driver_address, try_tunnel
 from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
-from steersman.executors.workers import Workers
+from steersman.executors.workers import Walkers, Workers
 from steersman.system.node import cores, quotas
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
@@ -55,7 +55,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
         hours: how long a run may take at most, None when nothing says so.
     """
     scripts = submit_scripts(site)
-    found = [Finding(_done_there(site, role), True, _where(site, one)) for role, one in site.executors.items()]
+    found = [Finding(_done_there(site, role), True, _where(site, role, one)) for role, one in site.executors.items()]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if site.scheduler is None or not site.asks_for_nodes:
         return [*found, *_here(site), *_gpus(site), _network(site), *_looked(site), _environment(site)]
@@ -79,7 +79,7 @@ def _done_there(site: Site, role: str) -> str:
     return ", ".join(stage for stage in site.stages if site.executor_of(stage) == role)
 
 
-def _where(site: Site, one: Workers | Blockless) -> str:
+def _where(site: Site, role: str, one: Workers | Blockless) -> str:
     """In words where an executor does its work."""
     if isinstance(one, Blockless):
         return one.where()
@@ -88,7 +88,7 @@ def _where(site: Site, one: Workers | Blockless) -> str:
         return f"{one.count} slots in {one.blocks} blocks of {one.nodes} nodes, each with {ranks}"
     if site.parsl:
         return f"{one.count} slots, as {site.parsl} says"
-    workers = _plural(one.per_node, "worker") + (f", {_plural(len(one.gpu_names), 'GPU')}" if one.gpu_names else "")
+    workers = _plural(one.per_node, "worker") + _shared_gpus(one)
     if not one.nodes:
         many = f", which has {_plural(cores(), 'core')}" if one.per_node > cores() else ""
         return f"{workers} on this machine{many}"
@@ -97,7 +97,19 @@ def _where(site: Site, one: Workers | Blockless) -> str:
     shared = "; in an allocation that executors share" if site.together and site.shares else ""
     has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
     limit = f" for {one.hours:.3g} h" if one.walltime_s else " without a known end" if site.inside else ""
+    if site.is_beside(role):
+        return f"{one.count} slots beside the walkers: {workers} on the first of their nodes{shared}"
     return f"{one.count} slots: {blocks} {_plural(one.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"
+
+
+def _shared_gpus(one: Workers) -> str:
+    """How many GPUs a node's workers have, and how many of them share one."""
+    if not one.gpu_names:
+        return ""
+    most = max(Counter(one.gpu_of_each).values())
+    how = ", by MPS" if isinstance(one, Walkers) and one.mps else ""
+    share = f" ({most} workers on each{how})" if most > 1 else ""
+    return f", {_plural(len(one.gpu_names), 'GPU')}{share}"
 
 
 def _plural(count: int, noun: str) -> str:
@@ -196,7 +208,7 @@ def _needs(site: Site) -> Finding:
 
 def _limits(site: Site) -> Iterator[Finding]:
     """What a job asks for, beside what its queue takes by the site file; the limits of today may be others."""
-    with_nodes = {role: one for role, one in site.workers.items() if one.nodes}
+    with_nodes = site.with_nodes
     alike = [with_nodes] if site.shares else [{role: one} for role, one in with_nodes.items()]
     jobs = Counter[str]()
     for together in alike:
@@ -269,7 +281,7 @@ def _environment(site: Site) -> Finding:
 
 
 def _cost(site: Site, hours: float | None) -> Finding:
-    each = site.workers.values()
+    each = site.with_nodes.values()
     nodes = sum(one.nodes * one.blocks for one in each)
     once = sum(one.nodes * one.blocks * one.hours for one in each)
     ends = (

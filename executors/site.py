@@ -103,8 +103,8 @@ class Site(Schedulers):
             while a model is trained.
         scoring: a separate executor for scoring; None: the training workers score.
         labelling: a separate executor for labels; None: the training workers give them.
-        together: executors that have nodes share one allocation. Training takes the first nodes, then scoring, then
-            labelling, then simulation.
+        together: executors share one allocation. Training takes the first nodes, then scoring, then labelling, then
+            simulation. One without nodes of its own (`nodes: 0`) is on the first node of the walkers, beside them.
         parsl: path of a Python file that returns a Parsl configuration, see python_site.py. Only `lease_s` and
             `margin_s` are used beside it.
         inside: the driver runs in a job of any scheduler and uses the nodes and the time of that job.
@@ -208,8 +208,8 @@ class Site(Schedulers):
         alike = len({(one.blocks, one.walltime_s, one.ahead_s) for one in each}) == 1
         if self.together and not (self.scheduler and self.simulation.nodes and len(each) > 1 and alike):
             raise ValueError(
-                "together: name a scheduler, and give simulation and training, or scoring, `nodes`, the same `blocks`, "
-                "the same `walltime_s` and `ahead_s`; in a job (`inside: true`) they share its nodes anyway"
+                "together: name a scheduler, and give simulation `nodes`, and those that have nodes beside it the same "
+                "`blocks`, `walltime_s` and `ahead_s`; in a job (`inside: true`) they share its nodes anyway"
             )
         usual = self.scheduler.LAUNCHER if self.scheduler else ""
         if self.shares and self.launcher and "{first}" in usual and "{first}" not in self.launcher:
@@ -301,7 +301,18 @@ class Site(Schedulers):
             training = training.model_copy(update={"workers": 1})
         each = {"simulation": self.simulation, "training": training, "scoring": self.scoring,
                 "labelling": self.labelling}  # fmt: skip
-        return {role: one for role, one in each.items() if role in used and one}
+        return {role: self._placed(role, one) for role, one in each.items() if role in used and one}
+
+    def _placed(self, role: str, one: Workers | Blockless) -> Workers | Blockless:
+        """With the node and the time of the walkers that it is beside, if it is."""
+        walkers = self.simulation
+        times = {name: getattr(walkers, name) for name in ("blocks", "walltime_s", "ahead_s")}
+        return one.model_copy(update={"nodes": 1, **times}) if self.is_beside(role) else one
+
+    def is_beside(self, role: str) -> bool:
+        """Whether an executor is on the first node of the walkers."""
+        one = getattr(self, role)
+        return self.together and role != "simulation" and isinstance(one, Workers) and not one.nodes
 
     @property
     def workers(self) -> dict[str, Workers]:
@@ -318,6 +329,11 @@ class Site(Schedulers):
         return Path(folder) if folder else None
 
     @property
+    def with_nodes(self) -> dict[str, Workers]:
+        """Those of them that have nodes of their own."""
+        return {role: one for role, one in self.workers.items() if one.nodes and not self.is_beside(role)}
+
+    @property
     def asks_for_nodes(self) -> bool:
         return any(one.nodes for one in self.workers.values())
 
@@ -330,8 +346,8 @@ class Site(Schedulers):
     def first_node(self, role: str) -> int:
         """Where the nodes of an executor begin among those of its allocation, from 0; walkers have the last ones."""
         order = ("training", "scoring", "labelling", "simulation")
-        before = order[: order.index(role)]
-        return sum(one.nodes for other, one in self.workers.items() if other in before) if self.shares else 0
+        before = order[: order.index("simulation" if self.is_beside(role) else role)]
+        return sum(one.nodes for other, one in self.with_nodes.items() if other in before) if self.shares else 0
 
     @property
     def nodes(self) -> float:
@@ -341,8 +357,14 @@ class Site(Schedulers):
 
     @property
     def gpus(self) -> int:
-        """GPUs held while it runs."""
-        return sum(one.gpus_held for one in self.executors.values())
+        """GPUs held while it runs, each once: on a node that executors share they share its GPUs."""
+        own, of_walkers = self.with_nodes, set(self.simulation.gpu_names)
+        rest = {name for role, one in self.workers.items() if role not in own for name in one.gpu_names}
+        if "simulation" in own and (self.together or self.inside):
+            rest -= of_walkers
+        elsewhere = [one for one in self.executors.values() if not isinstance(one, Workers)]
+        blocks = self.simulation.blocks if self.together else 1
+        return len(rest) * blocks + sum(one.gpus_held for one in (*own.values(), *elsewhere))
 
 
 def own() -> Path:

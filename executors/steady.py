@@ -8,6 +8,8 @@ ever; so it ends with it.
 
 A manager's workers are forked from one process that has imported what each needs, once on a node.
 
+Where walkers share GPUs by NVIDIA's MPS, a manager has its daemon, which the kernel ends with it.
+
 A manager is ended by TERM, and then Python leaves the folder of its sockets in the temporary directory. So this program
 names the folder for all processes that it starts, and removes it. One that is killed leaves it, and semaphores in
 /dev/shm, if what would remove these is killed too. So their names tell the run, whose next driver removes them.
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import hashlib
 import importlib.metadata
 import multiprocessing
@@ -24,6 +27,7 @@ import os
 import runpy
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -41,6 +45,9 @@ STEADY = "steersman-steady"
 POOL = "process_worker_pool.py"  # Parsl's manager
 MARK = "STEERSMAN_RUN"  # in the environment of all that a driver starts on its machine: <run directory>#<token>
 SEMAPHORES = Path("/dev/shm")
+GPUS = "STEERSMAN_GPUS"  # the GPU of each of a manager's workers, by their rank
+MPS = "STEERSMAN_MPS"  # of a manager whose workers share them by MPS
+DIES_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 
 def main() -> None:
@@ -51,10 +58,27 @@ def main() -> None:
     light.hollow()
     del sys.argv[0]
     if sys.argv[0] == POOL:
+        if MPS in os.environ:
+            _share_gpus(Path(cast("Any", multiprocessing.current_process())._config["tempdir"]))
         _fork_workers()
         importlib.metadata.distributions = tuple  # type: ignore[assignment]  # a manager would read each for nobody
     sys.argv[0] = shutil.which(sys.argv[0]) or sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _share_gpus(folder: Path) -> None:
+    """Start the MPS daemon of this node's workers, with its pipes in a folder of this process."""
+    pipes = dict.fromkeys(("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"), str(folder))
+    dies = ctypes.CDLL(None).prctl
+    try:
+        subprocess.Popen(
+            ["nvidia-cuda-mps-control", "-f"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            env=os.environ | pipes, preexec_fn=lambda: dies(DIES_WITH_PARENT, signal.SIGTERM),
+        )  # fmt: skip
+    except OSError as error:
+        print(f"steersman: no MPS, so walkers of a GPU take turns: {error}", file=sys.stderr)
+    else:
+        os.environ.update(pipes)
 
 
 def _fork_workers() -> None:

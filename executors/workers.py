@@ -43,10 +43,12 @@ class Workers(Executor):
     Args:
         workers: number of processes on each node, one slot each; "cores": one on each core of the driver's machine,
             bound to it.
-        gpus: number of GPUs of a node, or their names (MIG devices, tiles of Intel GPUs: "0.1"). Each worker has one.
+        gpus: number of GPUs of a node, or their names (MIG devices, tiles of Intel GPUs: "0.1"). Each worker has one;
+            of more workers than GPUs neighbours share one.
         affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:..., one list
             a worker. Give fewer walkers of OpenMM than cores a free core each, list:1:2.
-        nodes: number of nodes of a block, which the scheduler gives; 0: the block is the driver's machine.
+        nodes: number of nodes of a block, which the scheduler gives; 0: the block is the driver's machine, and with
+            `together` the first node of the walkers.
         blocks: number of blocks, each in its own allocation. One that ends or dies is replaced.
         asks: keys of the scheduler whose values differ for the blocks of this executor, e.g. a partition.
         walltime_s: length of a block, in seconds; then another takes its place. Walkers end their segments `margin_s`
@@ -71,12 +73,6 @@ class Workers(Executor):
             return self
         if self.nodes and self.workers == "cores":
             raise ValueError("nodes of a scheduler need `workers`, the number of workers on each node")
-        # Parsl would start as many workers as there are GPUs, and the others' slots would wait forever.
-        if self.gpu_names and self.per_node > len(self.gpu_names):
-            raise ValueError(
-                f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker needs its own GPU; "
-                "lower `workers`, or name MIG devices in `gpus`"
-            )
         return self
 
     @property
@@ -92,6 +88,12 @@ class Workers(Executor):
     @property
     def gpu_names(self) -> tuple[str, ...]:
         return names(self.gpus)
+
+    @property
+    def gpu_of_each(self) -> tuple[str, ...]:
+        """The GPU of each worker of a node, in their order."""
+        among = max(self.per_node, len(self.gpu_names))
+        return tuple(self.gpu_names[i * len(self.gpu_names) // among] for i in range(self.per_node if self.gpus else 0))
 
     @property
     def gpus_held(self) -> int:
@@ -135,10 +137,19 @@ class Walkers(Workers):
             of a block are a multiple of these. `workers` and `gpus` are then not used.
         scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames are written there and
             moved to the run directory every 10 s. Empty: frames are written to the run directory.
+        mps: NVIDIA's MPS daemon runs on each node as long as its walkers, so that walkers that share a GPU compute at
+            the same time, and not in turns.
     """
 
     mpi: Mpi | None = None
     scratch: Line = ""
+    mps: bool = False
+
+    @model_validator(mode="after")
+    def _what_mps_shares_is_named(self) -> Self:
+        if self.mps and not self.gpus:
+            raise ValueError("mps: walkers share GPUs by it, so name `gpus`")
+        return self
 
     @model_validator(mode="after")
     def _nodes_are_shared_evenly(self) -> Self:

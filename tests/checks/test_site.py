@@ -68,6 +68,7 @@ def test_a_node_like_the_drivers_machine_is_well() -> None:
         ({"versions": {"numpy": "1.26"}}, "versions", "numpy is 1.26 on n2 and 2.4.6 here; let worker_init activate"),
         ({"versions": {}}, "versions", "numpy is none on n2"),
         ({"gpus": ("1", 0)}, "GPUs", "torch sees 0 GPUs in a worker on n2 that has '1'; ask the scheduler"),
+        ({"mps": False}, "MPS", "its daemon does not run on n2"),
         ({"behind_s": -7.0}, "clocks", "7000.0 ms from the driver's (n2); leases and time limits go by clocks"),
         ({"bus": 0.5}, "bus", "slow from n2: does `interface:` name the fast network?"),
         ({"store_write": 0.5}, "store", "slow from n2: use a faster file system"),
@@ -87,7 +88,7 @@ def test_sites_are_listed_with_what_they_need_and_shown_with_their_scripts(tmp_p
     shown = steersman("sites", "show", "polaris", cwd=tmp_path)
     assert shown.returncode == 0
     assert "interface: bond0" in shown.stdout
-    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in shown.stdout
+    assert "#PBS -l select=1:ncpus=64:ngpus=4:system=polaris" in shown.stdout
     assert "did you mean 'polaris'" in steersman("sites", "show", "polars", cwd=tmp_path).stderr
 
 

@@ -78,17 +78,17 @@ def test_walkers_of_a_node_share_no_core(name: str) -> None:
     ("name", "changes", "wrong"),
     [
         ("aurora", {"queue": "debug"}, ""),
-        ("aurora", {"queue": "prod"}, "prod: 2 nodes, but its limits are 256 to 10624"),
-        ("aurora", {"queue": "prod", "simulation.nodes": 255}, ""),
+        ("aurora", {"queue": "prod"}, "prod: 1 nodes, but its limits are 256 to 10624"),
+        ("aurora", {"queue": "prod", "simulation.nodes": 256}, ""),
         (
             "polaris",
             {"queue": "prod", "walltime_s": "30h"},
-            "2 nodes, but its limits are 10 to 496; 30 h, but its limit is 24 h",
+            "1 nodes, but its limits are 10 to 496; 30 h, but its limit is 24 h",
         ),
         ("frontier", {"queue": "debug"}, ""),
         (
             "frontier",
-            {"queue": "debug", "simulation.blocks": 2, "training.blocks": 2},
+            {"queue": "debug", "simulation.blocks": 2},
             "2 jobs, but its limit is 1 for a user",
         ),
         ("crux", {"queue": "debug", "simulation.nodes": 7}, ""),

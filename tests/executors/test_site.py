@@ -6,10 +6,12 @@ import json
 import math
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ from steersman.executors.schedulers.slurm import Slurm
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import changed, load_site
 from steersman.executors.workers import Trainers, Walkers
+from steersman.worker import tasks
 
 
 @pytest.mark.parametrize("name", sites())
@@ -124,7 +127,7 @@ def test_what_a_site_needs_is_asked_for_before_anything_else() -> None:
     [
         ({"simulation.gpus": 5}, "gpus = 5, but a node has 4"),
         ({"simulation.workers": 40, "simulation.gpus": 0}, "workers = 40, but a node has 32 cores"),
-        ({"simulation.workers": 5}, "each worker needs its own GPU"),
+        ({"simulation.gpus": 0, "simulation.mps": True}, "mps: walkers share GPUs by it, so name `gpus`"),
         ({"slurm": {}}, "one of .*slurm.* can be named"),
         ({"lease_s": math.inf}, "lease_s"),
         ({"begins_s": math.nan}, "begins_s"),
@@ -140,8 +143,12 @@ def test_a_site_is_looked_at_where_its_scheduler_is_not() -> None:
     found = {finding.what: finding for finding in findings(load_site("polaris", {"account": "lab", "queue": "debug"}))}
     assert not found["scheduler"].ok
     assert "qsub, qstat, qdel not found" in found["scheduler"].found
-    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["script of simulation and training"].found
-    assert "2 nodes; 2 for each round of blocks" in found["node hours"].found
+    assert "#PBS -l select=1:ncpus=64:ngpus=4:system=polaris" in found["script of simulation and training"].found
+    assert "1 nodes; 1 for each round of blocks" in found["node hours"].found
+    assert (
+        "beside the walkers: 2 workers, 2 GPUs on the first of their nodes"
+        in found["training, scoring, labelling"].found
+    )
 
 
 @pytest.mark.parametrize("line", ["module load nowhere", "source /nowhere/bin/activate", "exit 3"])
@@ -177,11 +184,58 @@ def test_parsl_gets_the_workers_the_gpus_and_one_thread_each(tmp_path: Path) -> 
     site = Site.model_validate({"name": "m", "simulation": {"workers": 2, "gpus": 2}, "worker_init": "module load x"})
     executors = {executor.label: executor for executor in parsl_config(site, tmp_path).executors}
     assert executors["simulation"].max_workers_per_node == 2
-    assert executors["simulation"].available_accelerators == ["0", "1"]
+    assert executors["simulation"].launch_cmd.startswith("env STEERSMAN_GPUS='0 1' steersman-steady ")
+    assert "STEERSMAN_GPUS" not in executors["training"].launch_cmd
     assert executors["training"].max_workers_per_node == 2
     started = executors["simulation"].provider.worker_init
     assert "OMP_NUM_THREADS=1" in started
     assert "module load x" in started
+
+
+@pytest.mark.parametrize(
+    ("workers", "gpus", "each"),
+    [
+        (16, 4, "0000111122223333"),
+        (6, 4, "001223"),
+        (2, 4, "01"),
+        (3, ["MIG-a", "MIG-b"], ("MIG-a", "MIG-a", "MIG-b")),
+        (2, 0, ""),
+    ],
+)
+def test_walkers_share_the_gpus_of_a_node_evenly(
+    workers: int, gpus: object, each: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker of each rank sees, and what `check` says; a GPU that is shared is held once."""
+    wanted = {"workers": workers, "gpus": gpus, "mps": bool(gpus)}
+    site = Site.model_validate({"name": "m", "simulation": wanted})
+    (executor, *_) = parsl_config(site, tmp_path).executors
+    words = shlex.split(executor.launch_cmd)
+    assert (words[:3:2] == ["env", "STEERSMAN_MPS=1"]) == bool(gpus)
+    if gpus:
+        monkeypatch.setenv(*words[1].split("=", 1))
+    for name in tasks.VISIBLE:
+        monkeypatch.delenv(name, raising=False)
+    for rank in range(workers):
+        monkeypatch.setenv("PARSL_WORKER_RANK", str(rank))
+        tasks.begin(str(tmp_path), 0, int)
+        assert os.environ.get("CUDA_VISIBLE_DEVICES") == (each[rank] if each else None)
+    assert site.gpus == len(site.simulation.gpu_names)
+    said = next(found.found for found in findings(site) if found.what == "simulation")
+    assert ("4 GPUs (4 workers on each, by MPS)" in said) == (workers == 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "gpus"),
+    [
+        ("workstation", {}, 2),
+        ("polaris", {"simulation.nodes": 3}, 12),
+        ("polaris", {"simulation.gpus": ["0", "1"], "simulation.workers": 2, "training.gpus": ["1", "2"]}, 3),
+        ("polaris", {"training.nodes": 1, "walltime_s": 3600}, 6),
+        ("frontier", {"inside": True, "simulation.nodes": 2}, 16),
+    ],
+)
+def test_a_gpu_that_executors_share_is_held_once(name: str, changes: dict[str, object], gpus: int) -> None:
+    assert load_site(name, changes).gpus == gpus
 
 
 ON_NODES = {"nodes": 2, "workers": 3, "blocks": 2, "walltime_s": 90}

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from steersman.executors.steady import MARK, SEMAPHORES, STEADY, left, remove_left
+from steersman.executors.steady import MARK, MPS, POOL, SEMAPHORES, STEADY, left, remove_left
 
 MANAGER = """
 import multiprocessing, sys
@@ -39,6 +39,16 @@ if __name__ == "__main__":
         fork.Process(target=work, args=(told,)).start()
     print(helper._process.pid, told.get(), told.get(), flush=True)
     sys.stdin.read()
+"""
+ECHO = """
+import os, pathlib, sys, time
+folder = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
+print(folder, flush=True)
+control = pathlib.Path(folder or "", "control")
+while folder and not (control.exists() and control.read_text().endswith("\\n")):
+    time.sleep(0.01)
+print(control.read_text() if folder else "", flush=True)
+sys.stdin.read()
 """
 HELD = "held = multiprocessing.get_context('spawn').Semaphore()"
 
@@ -123,3 +133,34 @@ def test_helper_and_workers_end_with_a_manager_that_is_killed(short: Path) -> No
         assert server is not None
         manager.kill()
     assert psutil.wait_procs([*made, server], timeout=60)[1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_daemon_of_mps_lives_as_long_as_its_manager(installed: bool, short: Path) -> None:
+    """A killed one's, too. Without the daemon the workers start all the same, and say so."""
+    (short / POOL).write_text("#!/usr/bin/env python\n" + ECHO)
+    if installed:
+        (short / "nvidia-cuda-mps-control").write_text(
+            "#!/bin/sh\necho $$ $@ > $CUDA_MPS_PIPE_DIRECTORY/control\nexec sleep 600\n"
+        )
+    for program in short.iterdir():
+        program.chmod(0o755)
+    path = f"{short}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(
+        [Path(sys.executable).with_name(STEADY), POOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(short), "PATH": path, MPS: "1"},
+    ) as manager:  # fmt: skip
+        assert manager.stdout is not None
+        assert manager.stderr is not None
+        folder = manager.stdout.readline().strip()
+        if not installed:
+            manager.kill()
+            assert folder == "None"
+            assert "steersman: no MPS" in manager.stderr.read()
+            return
+        pid, how = manager.stdout.readline().split()
+        assert how == "-f"
+        daemon = psutil.Process(int(pid))
+        manager.kill()
+        daemon.wait(30)

@@ -80,10 +80,26 @@ def test_when_one_side_of_a_job_fails_both_end(tmp_path: Path) -> None:
     assert subprocess.run(["bash", "-c", lines], timeout=200, check=False).returncode == 0
 
 
+def test_who_has_no_nodes_is_on_the_first_of_the_walkers(tmp_path: Path) -> None:
+    """Training where the job begins, and behind the nodes of another executor; the job is no larger for it."""
+    (tmp_path / "nodes").write_text("a\na\nb\nc\nd\n")
+    scoring = {"nodes": 1, "workers": 1, "walltime_s": 600}
+    alone, scored = site(training={"workers": 1}), site(training={"workers": 1}, scoring=scoring)
+    for asked, nodes, node in ((alone, 3, "a"), (scored, 4, "b")):
+        starts = launcher(asked, "training")
+        script = f"export PBS_NODEFILE={tmp_path}/nodes\n{starts.before}\ncat $PBS_NODEFILE"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.split()[0] == node
+        assert bool(starts.words) == (node == "b"), "where the job begins nothing has to be started elsewhere"
+        (asked_for,) = submit_scripts(asked).values()
+        assert f"#PBS -l select={nodes}:" in asked_for
+        assert asked.workers["training"].walltime_s == asked.simulation.walltime_s
+    assert "simulation training scoring" in asked_for
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"training": {"workers": 2}},
         {"training": {"nodes": 1, "workers": 2, "walltime_s": 60}},
         {"pbs": None, "inside": True},
         {"pbs": None, "slurm": {}, "launcher": "srun --nodes={nodes}"},

@@ -21,6 +21,7 @@ from steersman.bus.addresses import read
 from steersman.executors.site import Site
 from steersman.store import FRAME, Frames, GroupWriter, Span
 from steersman.system import node
+from steersman.worker.tasks import VISIBLE
 
 PACKAGES = ("steersman", "parsl", "numpy", "zarr", "torch", "openmm", "mpi4py")
 HERE = "here"  # name of the tuples of workers that have come
@@ -41,6 +42,7 @@ class Probe:
         behind_s: by how much its clock is behind the driver's, seconds, known to half a round trip.
         bus, store_write, store_read: MB/s, while all the other workers do the same.
         scratch_gb: free in the site's `scratch`, which must be writable, or in /tmp where that is not used.
+        mps: whether the MPS daemon of its node listens; None: nothing asked.
     """
 
     node: str
@@ -53,6 +55,7 @@ class Probe:
     store_write: float
     store_read: float
     scratch_gb: float
+    mps: bool | None = None
 
 
 def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             store_write=write,
             store_read=read_,
             scratch_gb=_free_gb(site.scratch_here(role)),
+            mps=_mps() if role == "simulation" and site.simulation.mps else None,
         )
     return asdict(found)
 
@@ -148,9 +152,12 @@ def _behind_s(bus: Path) -> float:
     return min(asked)[1]
 
 
+def _mps() -> bool:
+    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", ""), "control").exists()
+
+
 def _gpus() -> tuple[str, int]:
     import torch
 
-    names = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
     seen = torch.cuda.device_count() or (torch.xpu.device_count() if hasattr(torch, "xpu") else 0)
-    return next((os.environ[name] for name in names if os.environ.get(name)), ""), seen
+    return next((os.environ[name] for name in VISIBLE if os.environ.get(name)), ""), seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def _small(site: Site) -> Site:
         short = one.model_copy(update={"blocks": 1, "walltime_s": limit})
         return OnEachNode.model_construct(**dict(short)) if isinstance(one, Trainers) else short
 
-    return site.model_copy(update={role: small(one) for role, one in site.workers.items()})
+    return site.model_copy(update={role: small(getattr(site, role)) for role in site.workers})
 
 
 def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:
@@ -144,7 +145,16 @@ def _gpus(probes: list[Probe]) -> list[Finding]:
             return [
                 Finding("GPUs", False, f"torch sees {seen} GPUs in a worker on {found.node} that has {name!r}; {cure}")
             ]
-    return [Finding("GPUs", True, f"each of {len(with_gpus)} workers sees a GPU of its own")]
+    most = max(
+        Counter((found.node, found.gpus) for found in with_gpus if found.role == "simulation").values(), default=1
+    )
+    whose = f"a GPU, which up to {most} walkers share" if most > 1 else "a GPU of its own"
+    said = [Finding("GPUs", True, f"each of {len(with_gpus)} workers sees {whose}")]
+    lacks = next((found.node for found in with_gpus if found.mps is False), "")
+    if lacks:
+        cure = "is nvidia-cuda-mps-control on PATH there? See the block's standard error"
+        return [*said, Finding("MPS", False, f"its daemon does not run on {lacks}; {cure}")]
+    return said
 
 
 def _clocks(probes: list[Probe]) -> Finding:

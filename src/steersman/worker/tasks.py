@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
+from steersman.executors.steady import GPUS
 from steersman.journal.modes import biases
 from steersman.journal.records import Start as Order
 from steersman.journal.run_directory import RunDirectory
@@ -53,6 +54,7 @@ from steersman.worker.watchdog import Watchdog
 
 SENDING_S = 1.0  # a training does not wait longer for a bus that is silent
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
 @functools.lru_cache(maxsize=1)
@@ -124,8 +126,11 @@ def begin(
 
 
 def _pin() -> None:
-    """Keep to one way of naming this worker's GPU: AMD's libraries count CUDA_VISIBLE_DEVICES among what is left by
-    ROCR_VISIBLE_DEVICES, and Parsl sets both."""
+    """Keep this worker to its GPU, by one name: AMD's libraries count CUDA_VISIBLE_DEVICES among what is left by
+    ROCR_VISIBLE_DEVICES."""
+    if names := os.environ.get(GPUS, "").split():
+        os.environ.update(dict.fromkeys(VISIBLE, names[int(os.environ["PARSL_WORKER_RANK"])]))
+        os.environ["ZE_ENABLE_PCI_ID_DEVICE_ORDER"] = "1"
     if AMD.exists():
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 
