@@ -60,6 +60,8 @@ def _files(directory: RunDirectory) -> set[Path]:
 def _outcome(history: History) -> dict[str, Any]:
     seen = history.overview()
     counts = {f"{key} {name}": number for key in COUNTS for name, number in getattr(seen, key).items()}
+    for mode in history.state.modes:
+        counts |= {f"{word} {how}": n for word, each in mode.counts.items() for how, n in each.items()}
     used = {"models used": sum(bool(model.accepted) for model in seen.models)}
     plain = seen.as_plain()
     return {**{key: plain[key] for key in OUTCOME}, **counts, **used, **seen.metrics}

@@ -245,7 +245,7 @@ def _along(column: np.ndarray, at: np.ndarray) -> np.ndarray | pandas.arrays.Boo
 
 TABLES: dict[str, Callable[[History], pandas.DataFrame]] = {
     "segments": segments, "decisions": decisions, "models": models, "failures": failures, "metrics": metrics,
-    "scores": scores,
+    "scores": scores, "labels": labels,
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from steersman.steering.opes import HOT
 from steersman.store import Span
 from steersman.store.names import FrameName, SegmentName, walker_name
 from steersman.system import reading
+from steersman.system.errors import EngineError
 
 BLIND = "but segments do not look at start.frame, nor leave a state: they begin at the prepared start"
 
@@ -81,13 +83,14 @@ def _rows(history: History, at: int) -> int:
 
 
 def _hot(history: History, at: int) -> int:
-    """Published frames of a segment that count in no bias and no average."""
+    """Published frames of a segment that count in no bias and no average; 0 also where they cannot be read."""
     segments, frames = history.segments, history.directory.frames
     walker = walker_name(int(segments.walker[at]))
     rows = min(int(segments.end[at]), history.state.walkers[int(segments.walker[at])].frames) - int(segments.first[at])
-    if rows <= 0 or HOT not in frames.variables(walker):
-        return 0
-    return int(frames.read(HOT, Span(walker, int(segments.first[at]), int(segments.first[at]) + rows)).sum())
+    span = Span(walker, int(segments.first[at]), int(segments.first[at]) + max(rows, 0))
+    with contextlib.suppress(OSError, EngineError):
+        return int(frames.read(HOT, span).sum()) if rows > 0 and HOT in frames.variables(walker) else 0
+    return 0
 
 
 def _choice(history: History, start: records.Start) -> int:
