@@ -9,7 +9,7 @@ LIVE := src/steersman/dashboard/live
 EXTRAS := md,mpi,data,alloys,potentials,diffraction,cosmology,mcp,onnx,browser,dev,docs
 BEGAN := $(shell date +%s)
 
-.PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
+.PHONY: demo train-demo gpu gpu-wheels compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
 # .demo has what the demo needs, .installed all. The tested CPU build of torch where it can be had; elsewhere (a GPU
 # machine) the default wheel of the same version.
@@ -31,6 +31,20 @@ demo: $(BIN)/.demo
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
 	$(BIN)/python -m lab.train_demo
+
+# Everything on a GPU, once, in eight minutes: make gpu, or make gpu PARTS=loop,bias. On a machine without a network it is
+# installed from what make gpu-wheels made elsewhere.
+GPU_WHEELS ?= build/gpu-wheels
+
+build/gpu/.installed: pyproject.toml constraints.txt packaging/gpu.py
+	$(PYTHON) packaging/gpu.py install $(GPU_WHEELS) build/gpu
+	touch $@
+
+gpu: build/gpu/.installed
+	build/gpu/bin/python -m lab.gpu --keep $(if $(PARTS),--parts $(PARTS))
+
+gpu-wheels:
+	$(PYTHON) packaging/gpu.py wheels $(GPU_WHEELS)
 
 # The tables and figures of docs/results/: hours of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed

@@ -7,6 +7,7 @@ same goes for what type checkers are told of policies, rules and models, in the 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -182,7 +183,18 @@ def _plain(default: str | float) -> str:
     return str(default).lower() if isinstance(default, bool) else f"{default:g}"
 
 
+def gpu() -> str:
+    """What `make gpu` measured, and what it has not."""
+    parts = json.loads((DOCS / "figures" / "gpu.json").read_text())
+    rows = [
+        (part, row, "; ".join(f"{key} {value}" for key, value in figures.items()) or "not measured yet")
+        for part, measured in parts.items() for row, figures in measured.items()
+    ]  # fmt: skip
+    return _table(("part", "what", "figures"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "gpu": gpu,
     "commands": commands,
     "exit codes": exit_codes,
     "run directory": run_directory,

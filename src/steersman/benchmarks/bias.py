@@ -39,8 +39,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(json.dumps({"bench": "bias", "dimensions": DIMENSIONS, "hidden": HIDDEN, **found, **version(given.frames)}))
 
 
-def steps(sequence: str, capped: bool, platform: str, pairs: int) -> dict[str, float]:
-    """Processor time of a biased step over that of a plain one, and of a new version, s."""
+def steps(
+    sequence: str, capped: bool, platform: str | None, pairs: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """Time of a biased step over that of a plain one, and of a new version, s: processor time, or that of a clock."""
     molecule = md.build_peptide(sequence, capped=capped)
     features = md.Distances.between(molecule) if capped else md.Distances.of_residues(molecule)
     settings = Settings(300.0, platform=platform)
@@ -55,21 +57,21 @@ def steps(sequence: str, capped: bool, platform: str, pairs: int) -> dict[str, f
     contexts = {"plain": SimulationContext(molecule, settings)}
     made: dict[str, float] = {"atoms": molecule.atoms, "features": features.count}
     for name, layers in (("linear", [linear]), ("tanh", [inner, outer])):
-        began = time.process_time()
+        began = clock()
         contexts[name] = SimulationContext(molecule, settings, Coordinate(features, layers))
-        made[f"{name}_context_s"] = round(time.process_time() - began, 3)
+        made[f"{name}_context_s"] = round(clock() - began, 3)
         z = path
         for number, (weights, offsets) in enumerate(layers):
             z = (np.tanh(z) if number else z) @ weights.T + offsets
         bias = made_of(z)
         contexts[name].begin(molecule.positions, None, 1, bias)
         made[f"{name}_version_s"] = round(timed(lambda name=name, z=z: contexts[name].begin(  # type: ignore[misc]
-            molecule.positions, None, 1, made_of(z[:-1]))), 4)  # fmt: skip
+            molecule.positions, None, 1, made_of(z[:-1])), clock), 4)  # fmt: skip
     contexts["plain"].begin(molecule.positions, None, 1)
     seconds: dict[str, list[float]] = {name: [] for name in contexts}
     for number in range(pairs + 1):
         for name, context in contexts.items():
-            seconds[name].append(timed(lambda context=context: context.step(STEPS)))  # type: ignore[misc]
+            seconds[name].append(timed(lambda context=context: advance(context), clock))  # type: ignore[misc]
         print(f"\r{sequence}: {number}/{pairs}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     plain = np.array(seconds.pop("plain")[1:])
@@ -92,11 +94,17 @@ def version(frames: int) -> dict[str, float]:
     return {"frames": frames, "made_ms": round(1e3 * median(seconds), 1), "bytes": len(made_of(z).to_bytes())}
 
 
-def timed(act: Callable[[], object]) -> float:
-    """Processor time of a call, s."""
-    began = time.process_time()
+def advance(context: SimulationContext) -> None:
+    """As far as a frame, and wait for it: a GPU steps beside this process."""
+    context.step(STEPS)
+    context.read()
+
+
+def timed(act: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """Processor time of a call, or that of a clock, s."""
+    began = clock()
     act()
-    return time.process_time() - began
+    return clock() - began
 
 
 if __name__ == "__main__":
