@@ -14,7 +14,7 @@ from steersman.workflows.dipeptide import LEFT
 
 
 class Oracle(Params):
-    sequence: md.Sequence = "A"
+    sequence: str = "A"
     segment_ps: float = Field(4.0, ge=1.0)
     sim_ns: float = Field(2.0, gt=0)  # budget
 

@@ -14,7 +14,7 @@ REPORT_PS, LAG_PS = 0.1, 2.0
 
 
 class Peptide(Params):
-    sequence: md.Sequence = "AAA"
+    sequence: str = "AAA"
     capped: bool = True
     hot_K: float = Field(1000.0, ge=300)
     segment_ps: float = Field(4.0, ge=1.0)
