@@ -57,7 +57,7 @@ def test_the_cube_begins_folded_and_its_features_are_the_same_in_numpy_and_in_op
     workflow = loaded("cube")
     module, params = sys.modules[MODULE], workflow.params()
     assert workflow.prepare_function is not None
-    molecule, features = workflow.prepare_function(params), module.Contacts()
+    molecule, features = workflow.prepare_function(params), module.Touching()
     assert features.count == 28  # as many as a cube of 27 places has beside its chain
     assert features.values(molecule.positions).min() > 0.95
     weights = np.random.default_rng(1).normal(size=(1, 28))

@@ -27,7 +27,7 @@ CONTACTS = tuple((i, j) for i, j in combinations(range(BEADS), 2) if j > i + 2 a
 
 
 @dataclass(frozen=True)
-class Contacts:
+class Touching:
     """Features of our own: of each contact, whether it is made, from 1 smoothly to 0."""
 
     at_nm: float = 0.52
@@ -79,7 +79,7 @@ def build(p):
 @wf.simulate(variables=md.VARIABLES)
 def segment(p, start, out):
     settings = {"temperature_K": 300.0, "duration_ps": 50.0, "report_ps": 2.5, "timestep_fs": 5.0}
-    for f in md.run(start, seed=out.seed, features=Contacts(), platform="Reference", **settings):
+    for f in md.run(start, seed=out.seed, features=Touching(), platform="Reference", **settings):
         out.append(time=f.time_ps, positions=f.positions, features=f.features, bias=f.bias)
         if out.stopped: break
     out.state(velocities=f.velocities)
