@@ -50,11 +50,20 @@ def forgotten(model, frames): return models.forgotten(model, frames["features"],
 def fit(p, frames, last):
     return models.TICA.fit(frames["features"], frames.lagged(time=LAG_PS), latent=p.latent, least=0.2)
 
+def left(p, frames):  # (n, residues) bool; of charged ends the first residue has no phi, and the last no psi
+    torsions = frames["features"][:, :4 * len(p.sequence) - (0 if p.capped else 4)]
+    phi = torsions.reshape(len(torsions), -1, 2)[:, (0 if p.capped else 1)::2]
+    phi = np.arctan2(phi[..., 1], phi[..., 0])
+    return (phi > LEFT[0]) & (phi < LEFT[1])
+
 @wf.score()
 def place(p, model, frames):
-    angles = frames["features"][:, :4 * len(p.sequence) - (0 if p.capped else 4)]
-    phi = np.arctan2(angles[:, 1::4], angles[:, 0::4]) if p.capped else np.arctan2(angles[:, 3::4], angles[:, 2::4])
-    states = {f"left_{n}": (each > LEFT[0]) & (each < LEFT[1]) for n, each in enumerate(phi.T, start=1)}
+    states = {f"left_{n}": each for n, each in enumerate(left(p, frames).T, start=1)}
     return {"z": model.encode(frames["features"]), "bias": frames["bias"], "hot": frames["hot"], **states}
 
 wf.steer(bias=Opes("z", barrier_kT=14))
+
+@wf.yardstick("distinct")
+def turned(p, frames):  # which residues are on the left, at 300 K
+    inside = left(p, frames)
+    return np.where(frames["hot"], 0, inside @ 2 ** np.arange(inside.shape[1]))
