@@ -244,6 +244,7 @@ BUGS = [
     Bug("apps/molecular_dynamics/simulation.py", "initial(start, still=cooled)", "initial(start)", HOT),
     Bug("apps/molecular_dynamics/simulation.py", "timestep_fs / (2 if start.attempt else 1)", "timestep_fs", HOT),
     Bug("apps/molecular_dynamics/context.py", "coordinate or settings.trans", "coordinate", HOT),
+    Bug("steering/decide.py", "{HOT} if self.bias else set()", "set()", "tests/worker/test_training.py"),
     Bug("engine/trainer.py", "None if last or", "None if", "tests/engine/test_trainer.py"),
     Bug("stages/rules.py", "not used and frames >=", "frames >=", "tests/engine/test_trainer.py"),
     Bug("steering/opes.py", "z = _within_reach(z, periods)", "z = np.asarray(z)", BIAS),

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from steersman.models.networks.pca import PCA
+from steersman.steering import Opes, Steering, Unsteered
 from steersman.steering.errors import BadScores
+from steersman.steering.opes import HOT
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from steersman.store.errors import MissingVariable
 from steersman.worker.errors import JudgingFailed
@@ -101,6 +103,16 @@ def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
 def test_scores_that_cannot_be_used_are_told(scores: Any, told: str) -> None:
     with pytest.raises(BadScores, match=re.escape(told)):
         checked_scores(scores, 4)
+
+
+def test_a_variable_that_steering_must_see_is_no_score_by_chance() -> None:
+    """A bias that does not see which frames were hot would count them as cold."""
+    seen = Steering(Unsteered(), bias=Opes("z", barrier_kT=10)).seen
+    assert Steering(Unsteered()).seen == set()
+    checked_scores({"z": np.zeros(4), HOT: np.ones(4, bool)}, 4, seen)
+    with pytest.raises(BadScores) as refused:
+        checked_scores({"z": np.zeros(4)}, 4, seen)
+    assert refused.value.name == HOT
 
 
 @pytest.mark.parametrize("made", [None, {"weights": 1}])

@@ -342,7 +342,8 @@ class _Trial:
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
         assert self.workflow.scoring is not None
-        return training.checked_scores(self.workflow.scoring.function(self._params, self._model, frames), frames.rows)
+        values = self.workflow.scoring.function(self._params, self._model, frames)
+        return training.checked_scores(values, frames.rows, self._steering.seen.intersection(frames))
 
     def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
         """Frames are scored as they come, one alone too."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from steersman.steering.draws import HELD_OUT
 from steersman.steering.labelling import LabelRule
-from steersman.steering.opes import GROWTH, Opes
+from steersman.steering.opes import GROWTH, HOT, Opes
 from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
@@ -121,6 +121,11 @@ class Steering:
     def lacks(self, names: Collection[str]) -> str:
         """What to do about the first score that a bias needs and that is not among these, or ""."""
         return self.bias.lacks(names) if self.bias else ""
+
+    @property
+    def seen(self) -> set[str]:
+        """Variables that must be scores, too, where frames have them."""
+        return {HOT} if self.bias else set()
 
     def unused(self, chosen: Mapping[str, int], *, weighs: bool, rounds: bool) -> str:
         """Why it changed nothing, of a run whose budget is spent, or "".

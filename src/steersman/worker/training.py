@@ -6,7 +6,7 @@ import copy
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,13 +238,18 @@ def differ(frames: Window) -> bool:
     return any((values != values[:1]).any() for name, values in frames.items() if name not in TAKEN)
 
 
-def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
+def checked_scores(values: Mapping[str, Any], rows: int, also: Collection[str] = ()) -> dict[str, np.ndarray]:
     """Scores as float arrays with one row per frame.
 
-    Raises: BadScores: no mapping, a name that cannot be one, another length, or values that are not numbers.
+    Args:
+        also: names of stored variables that steering must see.
+    Raises: BadScores: no mapping, a name that cannot be one, another length, values that are not numbers, or one of
+        `also` is not there.
     """
     if not isinstance(values, Mapping):
         raise BadScores("", f"it returned {type(values).__name__}; return {{name: array with one row per frame}}")
+    if unseen := set(also) - values.keys():
+        raise BadScores(min(unseen), "it is stored, and steering must see it: return it from the score stage")
     checked = {}
     for name, value in values.items():
         array = np.asarray(value)
