@@ -9,7 +9,7 @@ LIVE := src/steersman/dashboard/live
 EXTRAS := md,mpi,data,alloys,potentials,diffraction,cosmology,mcp,onnx,browser,dev,docs
 BEGAN := $(shell date +%s)
 
-.PHONY: demo train-demo gpu gpu-wheels compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
+.PHONY: demo train-demo gpu gpu-wheels lock compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
 # .demo has what the demo needs, .installed all. The tested CPU build of torch where it can be had; elsewhere (a GPU
 # machine) the default wheel of the same version.
@@ -22,6 +22,15 @@ $(BIN)/.demo $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py $(
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python $(INSTALL) -e ".[$(EXTRAS)]"
 	touch $(BIN)/.demo $@
+
+# All versions with their hashes, for who asks for these. Torch and its parts have none: they come from where pip is told,
+# with or without CUDA. It is not kept: constraints.txt has the versions, and 100 kB would change with each of them.
+LOCK := uv pip compile --quiet pyproject.toml -c constraints.txt $(foreach each,md data,--extra $(each)) --no-annotate --no-header
+
+lock: requirements.lock
+requirements.lock: pyproject.toml constraints.txt
+	PATH="$(BIN):$$PATH" && parts=$$($(LOCK) | sed -nE 's/^(torch|triton|(nvidia|cuda)-[a-z0-9-]+)==.*/--no-emit-package \1/p') && \
+	  $(LOCK) --generate-hashes $$parts > $@.partial && mv $@.partial $@
 
 demo: $(BIN)/.demo
 	$(BIN)/steersman run dipeptide --rounds --seed 1 --workers 4 --set sim_ns=3 --dashboard
@@ -115,6 +124,8 @@ wheel-test: $(BIN)/.installed
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/python $(INSTALL) "$$(ls dist/*.whl)[$(EXTRAS)]"
 	build/wheel-venv/bin/python $(PYTEST) -m "not slow" -o pythonpath=
+	cp workflows/double_well.py build/mine.py
+	PATH="$$PWD/$(BIN):$$PATH"; cd build && uvx --python ../$(BIN)/python --with $(TORCH) --from ../dist/*.whl steersman try mine.py
 
 # The recipe for conda-forge, read and rendered by the tool that conda-forge builds with.
 recipe-test:
@@ -122,29 +133,31 @@ recipe-test:
 	build/recipe/bin/pip install --quiet --disable-pip-version-check "py-rattler-build>=0.73"
 	build/recipe/bin/python packaging/render.py
 
-# What needs no torch, on the oldest versions that pyproject.toml allows, and on other Pythons that are on PATH.
+# What needs no torch, on the oldest versions that pyproject.toml allows.
 WITHOUT_TORCH := tests/store tests/bus tests/journal tests/data tests/steering tests/system tests/cli/test_verbs.py tests/cli/test_records.py \
 	--ignore tests/bus/test_codec.py --ignore tests/bus/test_large.py --ignore tests/steering/test_rare_events.py
-PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 test-lowest:
 	rm -rf build/lowest
 	$(PYTHON) -m venv build/lowest
-	build/lowest/bin/python tests/requirements.py lowest > build/lowest/requirements.txt
+	build/lowest/bin/python tests/requirements.py > build/lowest/requirements.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check $(TORCH) -r build/lowest/requirements.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	build/lowest/bin/python -m pytest -q -m "not slow" -o filterwarnings=default $(WITHOUT_TORCH) tests/cli \
 		--ignore tests/cli/test_remote.py  # old libraries warn of newer ones; the extra globus asks for a newer rich
 
+# The quick tests on every Python that is allowed and can be had: on PATH, or by uv.
+PYTHONS ?= 3.11 3.12 3.13 3.14
+
 test-pythons:
-	for each in $(PYTHONS); do \
-	  command -v $$each > /dev/null || { echo "$$each is not on PATH: not tested"; continue; }; \
-	  rm -rf build/$$each && $$each -m venv build/$$each || exit 1; \
-	  build/$$each/bin/python tests/requirements.py any > build/$$each/requirements.txt || exit 1; \
-	  build/$$each/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r build/$$each/requirements.txt || exit 1; \
-	  build/$$each/bin/pip install --quiet --disable-pip-version-check --no-deps -e . || exit 1; \
-	  build/$$each/bin/python -m pytest -q -m "not slow" -k "not tensor" $(WITHOUT_TORCH) || exit 1; \
-	done
+	ran=; for each in $(PYTHONS); do \
+	  python=$$(command -v python$$each || uv python find --quiet $$each || { uv python install --quiet $$each && uv python find $$each; }); \
+	  $${python:-false} -c "" 2> /dev/null || { echo "Python $$each cannot be had: not tested"; continue; }; \
+	  rm -rf build/python$$each && $$python -m venv build/python$$each || exit 1; \
+	  build/python$$each/bin/python $(INSTALL) -e ".[$(EXTRAS)]" || exit 1; \
+	  build/python$$each/bin/python $(PYTEST) -m "not slow" || exit 1; \
+	  ran="$$ran $$each"; \
+	done; echo "The quick tests ran on Python$$ran."
 
 # The site: build/site/index.html. Nothing is fetched; what is wrong with a link, an anchor or a docstring is an error.
 docs: $(BIN)/.installed

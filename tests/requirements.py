@@ -1,4 +1,4 @@
-"""pyproject.toml -> what pip installs to test other versions: `requirements.py lowest | any`.
+"""pyproject.toml -> what pip installs to test the oldest versions that it allows.
 
 Torch is left out: PyPI has its builds with CUDA only. The Makefile adds the tested build where it can.
 """
@@ -6,7 +6,6 @@ Torch is left out: PyPI has its builds with CUDA only. The Makefile adds the tes
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,6 +15,5 @@ project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text
 extras = project["optional-dependencies"]
 optional = [each for name in ("md", "data", "analysis") for each in extras[name]]
 product = [each for each in (*project["dependencies"], *optional) if not each.startswith("torch>")]
-if sys.argv[1] == "lowest":
-    product = [re.sub(r">=([^,;]*)[^;]*", r"==\1", each) for each in product]
+product = [re.sub(r">=([^,;]*)[^;]*", r"==\1", each) for each in product]
 print("\n".join([*product, *(each for each in extras["dev"] if each.startswith(TOOLS))]))

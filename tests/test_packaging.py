@@ -165,3 +165,11 @@ def test_elsewhere_make_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "uname").chmod(0o755)
     refused = planned("demo", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert (refused.returncode, refused.stdout) == (2, "")
+
+
+def test_a_free_threaded_python_is_refused_in_a_sentence() -> None:
+    """Its ABI is called 3.14t."""
+    code = "import sys; sys.abiflags = 't'; import steersman"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: Steersman does not run on a free-threaded Python" in done.stderr

@@ -1,6 +1,13 @@
 """Steersman: a workflow engine that couples simulations with deep learning."""
 
+import sys
 from typing import TYPE_CHECKING
+
+if "t" in sys.abiflags:
+    raise ImportError(
+        "Steersman does not run on a free-threaded Python, for which OpenMM and google-crc32c have no builds: "
+        f"use python{sys.version_info.major}.{sys.version_info.minor}"
+    )
 
 from steersman.system.lazy import lazy
 
