@@ -46,6 +46,8 @@ COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 PROGRAM, ASSISTANT = "tests/apps/test_program.py", "tests/cli/test_assistant.py"
 
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
+SITES = "tests/executors/test_site.py tests/executors/test_together.py"
+DYNAMICS = "tests/apps/molecular_dynamics/test_simulation.py"
 CLIMATE = "tests/apps/shallow_water/test_climate.py"
 
 HOT = "tests/apps/molecular_dynamics/test_biasing.py"
@@ -108,6 +110,11 @@ BUGS = [
         "tests/steering/test_weighted_ensemble.py"),
     Bug("analysis/comparison/verdicts.py", "runs.draws and plain.continued", "runs.draws or plain.continued",
         "tests/analysis/test_verdicts.py"),
+    Bug("apps/molecular_dynamics/noise.py", "if self._lists:", "if False:", DYNAMICS),
+    Bug("apps/molecular_dynamics/noise.py", "+ self._state(seed)", "+ self._state(2)", DYNAMICS),
+    Bug("executors/workers.py", "i * len(self.gpu_names) // among", "i % len(self.gpu_names)", SITES),
+    Bug("executors/site.py", "rest -= of_walkers", "pass", SITES),
+    Bug("executors/site.py", '"simulation" if self.is_beside(role) else role', "role", SITES),
     Bug("apps/molecular_dynamics/structure_file.py", "if apart_nm < SHORTEST_BOND_NM:", "if False:",
         "tests/apps/molecular_dynamics/test_structure_file.py"),
     Bug("engine/planner.py", "popleft())\n        self._record_asked()\n", "popleft())\n",
