@@ -18,7 +18,7 @@ ATOMS = 3  # the line of the header with their number
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class DumpFrame:
     """One frame of a dump.
 
     Args:
@@ -34,7 +34,7 @@ class Snapshot:
         return np.stack([self.columns[name] for name in names], axis=-1)
 
 
-def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
+def dump(name: str) -> Callable[[Path], Iterator[DumpFrame]]:
     """A reader for `command`: the frames that are new in a text dump of the working directory; each is whole.
 
     The dump is of style custom, of columns of numbers, with `dump_modify ... sort id` where the order of atoms matters.
@@ -43,7 +43,7 @@ def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
     """
     new_lines, waiting = lines(name), list[str]()
 
-    def new(folder: Path) -> Iterator[Snapshot]:
+    def new(folder: Path) -> Iterator[DumpFrame]:
         waiting.extend(new_lines(folder))
         while len(waiting) > ATOMS:
             if waiting[0] in PASSED:
@@ -63,11 +63,11 @@ def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
     return new
 
 
-def _snapshot(frame: list[str]) -> Snapshot:
+def _snapshot(frame: list[str]) -> DumpFrame:
     names = frame[HEADER - 1].split()[2:]  # ITEM: ATOMS id xu ...
     rows = [line.split() for line in frame[HEADER:]]
     table = np.array(rows, dtype=np.float64) if rows else np.empty((0, len(names)))
-    return Snapshot(int(frame[1]), dict(zip(names, table.T, strict=True)))
+    return DumpFrame(int(frame[1]), dict(zip(names, table.T, strict=True)))
 
 
 def write_data(file: Path, position: np.ndarray, velocity: np.ndarray, box: float, mass: float = 1.0) -> None:

@@ -127,7 +127,7 @@ class Item:
 
 
 @dataclass
-class Call:
+class Request:
     """What a program asks.
 
     Args:
@@ -205,7 +205,7 @@ class Line:
             os.close(self._memory)
         self._wire, self._area = None, None
 
-    def next(self, within_s: float) -> Call | None:
+    def next(self, within_s: float) -> Request | None:
         """What the program asks next; None where nothing came in time, or it has gone."""
         for handle, _ in self._looks.poll(1000 * within_s):
             if self._wire is None or handle != self._wire.fileno():
@@ -220,7 +220,7 @@ class Line:
         """Say that it is so, or not."""
         self._send(code, sentence.encode())
 
-    def give(self, call: Call, values: Sequence[np.ndarray]) -> None:
+    def give(self, call: Request, values: Sequence[np.ndarray]) -> None:
         """Answer with the arrays that were wanted, as `Item.fitted` made them."""
         small = []
         for item, array in zip(call.wanted, values, strict=True):
@@ -258,7 +258,7 @@ class Line:
         self._wire = wire
         self._looks.register(wire, select.POLLIN)
 
-    def _problem(self, first: Call | None) -> tuple[int, str] | None:
+    def _problem(self, first: Request | None) -> tuple[int, str] | None:
         if first is None or first.what != Do.OPEN or not hmac.compare_digest(first.name.encode(), self._token.encode()):
             return REFUSED, "the token is not the one that this walker gave to its program"
         if int(first.a) != MAJOR:
@@ -268,7 +268,7 @@ class Line:
             return REFUSED, "another process of this program is open already; under MPI only rank 0 calls"
         return None
 
-    def _received(self, wire: socket.socket) -> Call | None:
+    def _received(self, wire: socket.socket) -> Request | None:
         """None: it has gone. Raises: EngineError: it is no call."""
         size = self._fill(wire, 0, HEAD.size)
         if size < HEAD.size:
@@ -282,7 +282,7 @@ class Line:
             return None
         if area and (self._area is None or area > len(self._area)):
             self._area = mmap.mmap(self._memory, area)
-        call = Call(what, _text(name), a, b)
+        call = Request(what, _text(name), a, b)
         small, place = memoryview(bytes(self._buffer[HEAD.size : HEAD.size + length])), ITEM.size * (n_given + n_wanted)
         for i, item in enumerate(_items(small, n_given + n_wanted)):
             if i >= n_given:

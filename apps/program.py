@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steersman.apps.command import GRACE_S, directory, failed, started, stopped
-from steersman.apps.line import NONE, REFUSED, TEXT, TYPES, Call, Do, Item, Line
+from steersman.apps.line import NONE, REFUSED, TEXT, TYPES, Do, Item, Line, Request
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.system.errors import BadInput, BadValue, EngineError, UnknownName, told
@@ -80,7 +80,7 @@ def program(
             calls.close()
 
 
-def _reply(line: Line, call: Call, values: Sequence[np.ndarray] | str) -> None:
+def _reply(line: Line, call: Request, values: Sequence[np.ndarray] | str) -> None:
     if isinstance(values, str):
         line.answer(NONE, values)
     else:
@@ -119,7 +119,7 @@ class _Calls:
             raise BadInput(f"{', '.join(self._next)} was appended without a commit")
         self._keep()
 
-    def values(self, call: Call) -> list[np.ndarray] | str:
+    def values(self, call: Request) -> list[np.ndarray] | str:
         """What is wanted, in its order; or a sentence why there is none. Raises: EngineError: it is refused."""
         start, out = self._start, self._out
         match call.what:
@@ -175,7 +175,7 @@ class _Calls:
             self._keep()
         self._next[item.name], self._frame[item.name] = item, item.value(view)
 
-    def _ask(self, call: Call) -> list[np.ndarray] | str:
+    def _ask(self, call: Request) -> list[np.ndarray] | str:
         start = self._start
         if call.name not in start.answers:
             raise UnknownName("@wf.answer", call.name, start.answers)
@@ -195,7 +195,7 @@ class _Calls:
             raise BadInput("there is no tuple space here: it is that of a run")
         return self._out.space
 
-    def _take(self, call: Call) -> list[np.ndarray] | str:
+    def _take(self, call: Request) -> list[np.ndarray] | str:
         """The first tuple that has fields of these types; one of other shapes is offered again."""
         name, fields = TUPLES + call.name, [_kind(item) for item in call.wanted]
         until, lease_s = time.monotonic() + call.a, call.b or TAKEN_S
@@ -221,7 +221,7 @@ class _Calls:
         return self._space.take_nowait(name, *fields, lease_s=lease_s)
 
 
-def _of(call: Call, values: Mapping[str, Any], what: str = "", none: str = "") -> list[np.ndarray] | str:
+def _of(call: Request, values: Mapping[str, Any], what: str = "", none: str = "") -> list[np.ndarray] | str:
     """What is wanted of some values, by name; or a sentence why there is none.
 
     Raises: UnknownName: they have no such name. BadValue: another shape or type is wanted.

@@ -25,7 +25,7 @@ from steersman.executors.launcher import BINARIES, INIT, ONE_THREAD, ONE_THREAD_
 from steersman.executors.pool import started
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
-from steersman.executors.together import Share, SideBySide, Together
+from steersman.executors.together import Share, Together, TogetherLauncher
 from steersman.executors.workers import Workers
 
 TITLE = "steersman"  # of jobs where no run is known yet
@@ -93,7 +93,7 @@ def _together(site: Site, run: Path | None = None) -> Together:
     one = next(iter(site.with_nodes.values()))
     assert site.scheduler is not None  # a site whose executors share names one
     whole = Workers(nodes=nodes, workers=1, blocks=one.blocks, walltime_s=one.walltime_s)
-    return Together(_batch(site, site.scheduler, run, whole, SideBySide(_sharing(site))))
+    return Together(_batch(site, site.scheduler, run, whole, TogetherLauncher(_sharing(site))))
 
 
 def provider(site: Site, role: str, run: Path | None = None) -> Any:

@@ -29,7 +29,7 @@ wait
 """
 
 
-class SideBySide(Launcher):  # type: ignore[misc]  # Parsl has no types
+class TogetherLauncher(Launcher):  # type: ignore[misc]  # Parsl has no types
     """The script of a job, given the folder in which each role leaves its commands."""
 
     def __init__(self, roles: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ Z_95 = 1.96
 ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}  # where a legend hides nothing
 
 
-class Estimate(Protocol):
+class MeasuredProbability(Protocol):
     """A probability as measured, see steering.rare_events."""
 
     @property
@@ -35,7 +35,7 @@ class Estimate(Protocol):
     def interval(self) -> tuple[float, float]: ...
 
 
-def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str] | None:
+def probability(estimates: Sequence[MeasuredProbability], event: str) -> tuple[Figure, str] | None:
     """An estimated probability as runs came in, beside what as many plain runs would give.
 
     Args:

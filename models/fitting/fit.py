@@ -19,7 +19,7 @@ from steersman.models.errors import TrainingDiverged, at_least
 from steersman.models.fitting import compiled as compiling
 from steersman.models.fitting import memory
 from steersman.models.fitting.checkpoint import Checkpoints
-from steersman.models.fitting.input import Rows, fed
+from steersman.models.fitting.input import RowSource, fed
 from steersman.models.fitting.profile import Profile
 from steersman.models.fitting.reservoir import SHARED_BY, Draws, Reservoir
 from steersman.models.fitting.schedule import CONSTANT, Schedule
@@ -52,7 +52,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 def fit(
     model: ModelT,
-    data: Tensor | np.ndarray | Rows | tuple[Tensor, ...],
+    data: Tensor | np.ndarray | RowSource | tuple[Tensor, ...],
     loss: Loss,
     *,
     epochs: int,
@@ -162,7 +162,7 @@ def fit(
     return model.eval()
 
 
-def _some_rows(data: tuple[Tensor, ...] | Rows) -> bytes:
+def _some_rows(data: tuple[Tensor, ...] | RowSource) -> bytes:
     """The bytes of a few rows: ranks that read files in another order, say, have others."""
     if not isinstance(data, tuple):
         return _bytes(data.read(torch.tensor([0, len(data) - 1])))
@@ -222,7 +222,7 @@ class Total:
 
 
 def _epoch(
-    model: ModelT, data: tuple[Tensor, ...] | Rows, loss: Loss, stepper: Stepper, ranks: Single, epoch: int
+    model: ModelT, data: tuple[Tensor, ...] | RowSource, loss: Loss, stepper: Stepper, ranks: Single, epoch: int
 ) -> Record:
     profile, total = Profile(model.device), Total()
     model.train()  # a report may have evaluated it

@@ -22,7 +22,7 @@ LEAST_BLOCKS = 8  # held at a time, so that what is far apart in time is mixed
 Check = Callable[[np.ndarray], Tensor]  # an array as it is stored -> a tensor, or an error
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """Samples that are read when they are wanted."""
 
     @property
@@ -134,7 +134,9 @@ def taken(
     return held.pin_memory() if best().type != "cpu" else held
 
 
-def fed(data: tuple[Tensor, ...] | Rows, picks: Sequence[Tensor], device: torch.device) -> Iterator[tuple[Tensor, ...]]:
+def fed(
+    data: tuple[Tensor, ...] | RowSource, picks: Sequence[Tensor], device: torch.device
+) -> Iterator[tuple[Tensor, ...]]:
     """Give the samples of each step, on a device; those of a stream are read while the step before computes.
 
     Raises: whatever reading raised, when the batch that it was for is wanted.

@@ -160,15 +160,15 @@ def small(channels: int, classes: int) -> nn.Sequential:
     """A residual network of five convolutions for images of some 100 pixels across; it knows where things are."""
     return nn.Sequential(
         *(nn.Conv2d(channels, 24, 5, 4, padding=2, bias=False), nn.BatchNorm2d(24), nn.ReLU()),
-        Block(24, 48),
-        Block(48, 64),
+        ResidualBlock(24, 48),
+        ResidualBlock(48, 64),
         nn.AdaptiveAvgPool2d((5, 4)),
         nn.Flatten(),
         nn.Linear(64 * 20, classes),
     )
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two 3x3 convolutions, the first of stride 2, beside a short cut."""
 
     def __init__(self, inputs: int, outputs: int) -> None:

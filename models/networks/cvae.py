@@ -18,7 +18,7 @@ from torch.nn import functional
 from steersman.models import device
 from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record, evaluate, fit, seeded
-from steersman.models.fitting.input import Rows
+from steersman.models.fitting.input import RowSource
 from steersman.models.fitting.reservoir import Reservoir
 from steersman.models.fitting.schedule import CONSTANT, Schedule
 from steersman.models.model import Model
@@ -74,7 +74,7 @@ class CVAE(Model):
     @classmethod
     def fit(
         cls,
-        contacts: np.ndarray | Rows,
+        contacts: np.ndarray | RowSource,
         *,
         latent: int = 3,
         init: CVAE | None = None,

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record
-from steersman.models.networks.committee import MOMENTUM, Block
+from steersman.models.networks.committee import MOMENTUM, ResidualBlock
 from steersman.models.networks.members import Members, fitted
 from steersman.system.errors import BadValue
 
@@ -105,7 +105,7 @@ def network(size: int, channels: int, width: int) -> nn.Sequential:
     first, second, third, middle = width, 2 * width, 3 * width, 10 * width
     return nn.Sequential(
         *(nn.Conv2d(channels, first, 5, 4, padding=2, bias=False), nn.BatchNorm2d(first), nn.ReLU()),
-        *(Block(first, second), Block(second, third), nn.AdaptiveAvgPool2d(6)),
+        *(ResidualBlock(first, second), ResidualBlock(second, third), nn.AdaptiveAvgPool2d(6)),
         *(nn.Conv2d(third, middle, 6, bias=False), nn.BatchNorm2d(middle), nn.ReLU()),
         *(nn.ConvTranspose2d(middle, third, size // 8, bias=False), nn.BatchNorm2d(third), nn.ReLU()),
         *(*_doubled(third, second), *_doubled(second, first), *_doubled(first, first)),

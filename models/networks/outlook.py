@@ -131,7 +131,7 @@ class Outlook(Model):
             number, `log_likelihood` (nats a row) of ridge and network, and R2 of both at each time left.
         Raises: BadValue: shapes that do not fit, or values that are not finite. TrainingDiverged.
         """
-        rows = Rows.of(np.shape(inputs), outcome, lead, weights, groups, seed)
+        rows = Outcomes.of(np.shape(inputs), outcome, lead, weights, groups, seed)
         with seeded(seed):
             model = cls(np.shape(inputs)[1:], rows.hats.shape[1], width)
         if not len(rows.outcome):
@@ -179,7 +179,7 @@ class Outlook(Model):
         return torch.cat([torch.zeros(0, *mean.shape), *parts])
 
     def _learn(
-        self, small: Tensor, target: np.ndarray, rows: Rows, epochs: int, batch: int, lr: float, seed: int,
+        self, small: Tensor, target: np.ndarray, rows: Outcomes, epochs: int, batch: int, lr: float, seed: int,
         **settings: Any,
     ) -> None:  # fmt: skip
         """Let the network learn what is left of the regression, of rows that are not held out."""
@@ -190,7 +190,7 @@ class Outlook(Model):
         fit(self, tensors, _loss, epochs=epochs, batch=batch, lr=lr, seed=seed, **settings)
         self.to("cpu").eval()
 
-    def _judge(self, small: Tensor, plane: np.ndarray, ridge: np.ndarray, base: np.ndarray, rows: Rows) -> None:
+    def _judge(self, small: Tensor, plane: np.ndarray, ridge: np.ndarray, base: np.ndarray, rows: Outcomes) -> None:
         """Take the network where held-out first members are more likely by it, by more than two standard errors."""
         added, held = self._added(small, rows.hats), rows.only(rows.held)
         share = held.shares(added[rows.held], (rows.outcome - ridge)[rows.held] / (held.hats @ base)) * base
@@ -271,7 +271,7 @@ class Outlook(Model):
 
 
 @dataclass(frozen=True)
-class Rows:
+class Outcomes:
     """What came of n rows.
 
     Args:
@@ -288,7 +288,7 @@ class Rows:
     folds: np.ndarray
 
     @classmethod
-    def of(cls, shape: tuple[int, ...], outcome: Any, lead: Any, weights: Any, groups: Any, seed: int) -> Rows:
+    def of(cls, shape: tuple[int, ...], outcome: Any, lead: Any, weights: Any, groups: Any, seed: int) -> Outcomes:
         """Raises: BadValue: there are none, they do not fit, or are not finite."""
         count = shape[0] if shape else 0
         weights = np.ones(count) if weights is None else weights
@@ -331,7 +331,7 @@ class Rows:
     def mean(self, values: np.ndarray) -> float:
         return round(float(np.average(values, weights=self.weights)), 4)
 
-    def only(self, chosen: np.ndarray) -> Rows:
+    def only(self, chosen: np.ndarray) -> Outcomes:
         fields = ("outcome", "weights", "hats", "groups", "folds")
         return replace(self, **{name: getattr(self, name)[chosen] for name in fields})
 
@@ -406,7 +406,7 @@ class Rows:
         )
 
 
-def regressed(seen: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def regressed(seen: np.ndarray, rows: Outcomes) -> tuple[np.ndarray, np.ndarray]:
     """Ridge regression for each time left, with the penalty under which first members that it has not seen fare best.
 
     Args:

@@ -62,10 +62,10 @@ class DDP(WithGradients):
         if self.late is not None:
             self._put_off(self.late)
 
-    def _send(self, part: Tensor) -> Work:
+    def _send(self, part: Tensor) -> PendingExchange:
         """Begin to sum a part of the gradients over the ranks, each weighted by its samples."""
         with exchanging(self.rank, self.size):
-            work: Work = dist.all_reduce(part.mul_(self._share), async_op=True)
+            work: PendingExchange = dist.all_reduce(part.mul_(self._share), async_op=True)
         return work
 
     def _put_off(self, late: Tensor) -> None:
@@ -126,7 +126,7 @@ class Zero(DDP):
         return {"optimizer_bytes": held.tolist()}
 
 
-class Work(Protocol):
+class PendingExchange(Protocol):
     """An exchange that was begun."""
 
     def wait(self) -> object: ...
@@ -143,7 +143,9 @@ class Buckets:
         send: begins to exchange a part of the block.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], block: Tensor, send: Callable[[Tensor], Work]) -> None:
+    def __init__(
+        self, parameters: Sequence[Parameter], block: Tensor, send: Callable[[Tensor], PendingExchange]
+    ) -> None:
         self._send = send
         self._parts: list[Tensor] = []
         self._sizes: list[int] = []  # how many gradients of each part are waited for
@@ -172,7 +174,7 @@ class Buckets:
     def begin(self) -> None:
         """Before a backward pass."""
         self._left = list(self._sizes)
-        self._works: list[Work] = []
+        self._works: list[PendingExchange] = []
 
     def end(self) -> None:
         """After it, or where there is none for want of samples: send what is left, and wait for all of it."""

@@ -34,7 +34,7 @@ GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
 
 
-class Order(NamedTuple):
+class SpawnRequest(NamedTuple):
     """A rank that is to begin: its job's folder, the module of its target, its environment, and where it runs."""
 
     rank: int
@@ -59,7 +59,9 @@ def run(
         server = _kept.pop() if _kept else _Server()
         codes: dict[int, int | None] = {}
         try:
-            codes = server.run([Order(n, str(folder), module, dict(ranks[n]), os.getcwd()) for n in ranks], failed)
+            codes = server.run(
+                [SpawnRequest(n, str(folder), module, dict(ranks[n]), os.getcwd()) for n in ranks], failed
+            )
         finally:
             if codes and not any(code != 0 for code in codes.values()):
                 _kept.append(server)
@@ -81,7 +83,7 @@ class _Server:
                 command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0
             )
 
-    def run(self, orders: list[Order], failed: Callable[[], bool]) -> dict[int, int | None]:
+    def run(self, orders: list[SpawnRequest], failed: Callable[[], bool]) -> dict[int, int | None]:
         codes: dict[int, int | None] = {order.rank: None for order in orders}
         limit = math.inf
         try:
@@ -120,7 +122,7 @@ def serve(pipe: Connection) -> None:
     with suppress(EOFError, ConnectionError):
         while True:
             if pipe.poll(LOOK_S if ranks else None):
-                order: Order = pipe.recv()
+                order: SpawnRequest = pipe.recv()
                 if order.module.partition(".")[0] == "steersman":  # modules of others may start threads
                     with suppress(ImportError):  # the rank says so
                         import_module(order.module)
@@ -138,7 +140,7 @@ def serve(pipe: Connection) -> None:
         os.waitpid(pid, 0)
 
 
-def _be(order: Order) -> NoReturn:
+def _be(order: SpawnRequest) -> NoReturn:
     """Be a rank, as `python -m steersman.models.ranks.rank` is one."""
     code = 1
     try:

@@ -37,7 +37,7 @@ LAUNCHERS = (  # rank, number of ranks, rank on the node; the innermost launcher
 
 
 @dataclass(frozen=True)
-class Place:
+class Membership:
     """Which rank a process is, of how many, and where they meet; `hosts`: whether this one opens the meeting point."""
 
     rank: int
@@ -48,7 +48,7 @@ class Place:
     hosts: bool
 
 
-def place(environment: Mapping[str, str]) -> Place:
+def place(environment: Mapping[str, str]) -> Membership:
     """Read what torchrun, mpiexec or srun has set; one rank alone where nothing is.
 
     MASTER_ADDR and MASTER_PORT say where ranks meet. Without them it is the first node of a Slurm step, else this
@@ -63,7 +63,7 @@ def place(environment: Mapping[str, str]) -> Place:
     address = environment.get("MASTER_ADDR") or _first_node(environment.get("SLURM_STEP_NODELIST", ""))
     port = int(environment.get("MASTER_PORT") or PORT + int(environment.get("SLURM_JOB_ID", 0)) % 10_000)
     agent = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # then the launcher opened it
-    return Place(rank, size, local, address, port, rank == 0 and not agent)
+    return Membership(rank, size, local, address, port, rank == 0 and not agent)
 
 
 # Where ranks have met, for strategies that exchange over something else than torch's group: they begin within fit().
@@ -86,7 +86,7 @@ def first_error() -> str:
 
 
 @contextmanager
-def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+def joined(where: Membership, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     """Be one of the ranks: inside, `fit` shares its work with the others, over what `device.backends` chooses.
 
     Raises:
@@ -123,7 +123,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
 
 
 @contextmanager
-def _sharing_errors(store: TCPStore, where: Place) -> Iterator[None]:
+def _sharing_errors(store: TCPStore, where: Membership) -> Iterator[None]:
     """Leave the first rank's error at the meeting point: those who only see that it is gone give it as their reason."""
     try:
         yield
@@ -208,7 +208,7 @@ def _first_node(nodes: str) -> str:
     return found[1] + (found[2] or "") if found else "127.0.0.1"
 
 
-def _backends(store: TCPStore, where: Place) -> str:
+def _backends(store: TCPStore, where: Membership) -> str:
     """Rank 0 looks at the devices of all ranks and chooses."""
     store.set(f"device/{where.rank}", device.identity())
     if where.rank == 0:

@@ -17,7 +17,7 @@ PAIRS, FEWEST_ORDERS = 4, 4
 
 
 @dataclass(frozen=True)
-class Block:
+class Wavenumbers:
     """Zonal wavenumbers [first, end) with so many pairs of degrees: l - m even and odd, as symmetric about the equator.
 
     Args:
@@ -99,7 +99,7 @@ class SphericalHarmonics:
             found[block.first : block.end, : 2 * block.pairs] = torch.stack(parts, 2).flatten(1, 2)
         return torch.view_as_complex(torch.unflatten(found, 2, (-1, 2)))
 
-    def _make_blocks(self, sines: np.ndarray) -> list[Block]:
+    def _make_blocks(self, sines: np.ndarray) -> list[Wavenumbers]:
         legendre = associated_legendre(self.truncation, sines)
         table = np.zeros((self.orders, self.degrees, len(sines)))
         for m in range(self.orders):
@@ -108,11 +108,11 @@ class SphericalHarmonics:
         edges = [0, *range(second, self.orders, 2 * PAIRS), self.orders]
         return [self._block(first, end, table) for first, end in itertools.pairwise(edges)]
 
-    def _block(self, first: int, end: int, table: np.ndarray) -> Block:
+    def _block(self, first: int, end: int, table: np.ndarray) -> Wavenumbers:
         pairs = -(-min(self.degrees, self.truncation + 2 - first) // 2)
         parities = table[first:end, : 2 * pairs].reshape(end - first, pairs, 2, -1).transpose(2, 0, 1, 3)
         tables = parities, parities * self.weights[: table.shape[2]]
-        return Block(
+        return Wavenumbers(
             first, end, pairs,
             *(torch.as_tensor(np.ascontiguousarray(each), dtype=self.dtype, device=self.device) for each in tables),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.benchmarks import collectives
 from steersman.benchmarks.collectives import SIZES, alpha_beta, exchanged
-from steersman.models.ranks.launch import Place, joined
+from steersman.models.ranks.launch import Membership, joined
 from steersman.system.errors import BadValue
 
 
@@ -33,7 +33,7 @@ def test_the_fit_of_exact_times_is_exact() -> None:
 def test_every_operation_is_measured() -> None:
     """In a group of one, which needs no processes."""
     store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
-    with joined(Place(0, 1, 0, "127.0.0.1", store.port, False), timeout_s=30):
+    with joined(Membership(0, 1, 0, "127.0.0.1", store.port, False), timeout_s=30):
         card = exchanged([1024, 2**20]).card
     assert card["backend"] == "gloo"
     for name in ("allreduce", "broadcast", "allgather"):

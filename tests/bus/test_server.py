@@ -26,7 +26,7 @@ import redis
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
 from steersman.bus.addresses import TUNNEL, Address, own_space, read
-from steersman.bus.settings import Settings
+from steersman.bus.settings import ServerSettings
 from tests.waiting import until
 
 from .conftest import later
@@ -301,7 +301,7 @@ def test_each_way_in_which_a_server_by_url_cannot_be_used_is_told_apart(server: 
         f"{entry}@{there}/3": "database",
         f"{entry}@127.0.0.1:many": "port",
         f"rediss://steersman:x@{there}?ca={tmp_path / 'nowhere.pem'}": "nowhere.pem",
-        f"redis://127.0.0.1:{embedded._free_port(Settings(), tmp_path)}": "does not answer",
+        f"redis://127.0.0.1:{embedded._free_port(ServerSettings(), tmp_path)}": "does not answer",
     }
     for url, named in asked.items():
         with pytest.raises(ServerRefused) as refused:

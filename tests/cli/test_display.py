@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from steersman.analysis.comparison.campaigns import Progress
+from steersman.analysis.comparison.campaigns import Tally
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
 from steersman.data import why
 from steersman.data.facts import facts
@@ -366,18 +366,18 @@ def test_campaigns_beside_each_other_are_a_line_each_and_no_oftener_than_it_can_
     runs = {str(tmp_path / name): (f"Novelty, seed {name}", budget(frames=100)) for name in "abc"}
     now = 0.0
     shown = Beside(lambda text: said.append(text.splitlines()), lambda: now)
-    shown.show(Progress(0, list(runs)[:2], runs))
+    shown.show(Tally(0, list(runs)[:2], runs))
     (tmp_path / "b").mkdir()
     journal = Journal(tmp_path / "b" / "journal.jsonl")
     journal.append(Run(workflow="x", seed=1, slots=1), Session(host="h", pid=1), Hired(walker=0, slot=0))
     journal.append(Published(walker=0, frames=25, segments=0))
     journal.close()
     now = LOG_BESIDE_S / 2
-    shown.show(Progress(0, list(runs)[:2], runs))
+    shown.show(Tally(0, list(runs)[:2], runs))
     assert len(said) == 1
     now = LOG_BESIDE_S
-    shown.show(Progress(0, list(runs)[:2], runs))
-    shown.show(Progress(1, list(runs)[1:], runs))
+    shown.show(Tally(0, list(runs)[:2], runs))
+    shown.show(Tally(1, list(runs)[1:], runs))
     assert said[0] == ["0 of 3 campaigns are done", "  Novelty, seed a: starts", "  Novelty, seed b: starts"]
     (_, first, second), (done, *_) = said[1:]
     assert (first, done) == ("  Novelty, seed a: starts", "1 of 3 campaigns are done")

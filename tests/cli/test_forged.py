@@ -19,7 +19,7 @@ from steersman.executors import site_files
 from steersman.journal import copies, run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.remote import known
-from steersman.remote.known import Endpoint, Sent
+from steersman.remote.known import KnownEndpoint, Sent
 from steersman.remote.submit import _keep_code
 from steersman.stages import modules, trust
 from steersman.system.errors import BadInput, DamagedFile
@@ -140,7 +140,7 @@ def test_neither_page_nor_python_runs_it(forged: RunDirectory, marker: Path) -> 
 class Fetched:
     """What `remote watch` has of a run at a site."""
 
-    begun, sent = True, Sent("fold", "fold", Endpoint("there", "1"), "login", 0.0)
+    begun, sent = True, Sent("fold", "fold", KnownEndpoint("there", "1"), "login", 0.0)
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -13,7 +13,7 @@ from steersman.cli.__main__ import main
 from steersman.cli.printing import Shown
 from steersman.executors.errors import ServiceSilent
 from steersman.remote import known
-from steersman.remote.known import Endpoint, Sent
+from steersman.remote.known import KnownEndpoint, Sent
 from steersman.site_configs import endpoints
 
 UUID = "00000000-0000-0000-0000-000000000001"
@@ -82,7 +82,7 @@ def test_who_is_not_logged_in_is_told_how(run: Run) -> None:
 
 
 def test_a_run_that_was_submitted_is_listed_though_nothing_can_be_asked(run: Run) -> None:
-    known.keep_run(Sent("fold-1", "fold", Endpoint("here", UUID), "login", 0.0))
+    known.keep_run(Sent("fold-1", "fold", KnownEndpoint("here", UUID), "login", 0.0))
     code, out, err = run("remote", "list")
     assert (code, "fold-1" in out, "not known" in out) == (0, True, True)
     assert "steersman remote login" in err
@@ -141,7 +141,7 @@ def test_a_watch_asks_soon_when_the_run_is_over(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_too_large_is_named_with_its_place_and_the_way_to_it() -> None:
-    sent = Sent("fold-1", "fold", Endpoint("here", UUID, collection="C"), "login", 0.0)
+    sent = Sent("fold-1", "fold", KnownEndpoint("here", UUID, collection="C"), "login", 0.0)
     words = remote._too_large(sent, "/there/fold-1", "models", 5 * 10**9, 500, Path("/here/fold-1"))
     assert "globus transfer --recursive C:/there/fold-1/models HERE:/here/fold-1/models" in words
     assert "5,000 MB" in words

@@ -21,7 +21,7 @@ from steersman.dashboard.live.views import models, stages
 from steersman.dashboard.live.watched import Watched
 from steersman.data import slot_time, stored
 from steersman.data.history import History
-from steersman.data.scored import Plane, Scored, plane
+from steersman.data.scored import Plane, ScoredFrames, plane
 from steersman.data.stored import StoredVariable, on_sphere, variables, whole
 from steersman.journal.file import Journal
 from steersman.journal.records import Start
@@ -86,7 +86,7 @@ def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:
 
 
 def test_every_frame_is_traced_to_its_segment(history: History) -> None:
-    scored, segments = Scored(history), history.segments
+    scored, segments = ScoredFrames(history), history.segments
     assert len(scored) == 2 * 12 * 5
     assert (np.bincount(scored.segment) == 5).all()
     assert (segments.began[scored.segment] < scored.moment).all()

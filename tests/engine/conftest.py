@@ -97,7 +97,7 @@ def await_record(
     run: Path, found: Any, *, driver: subprocess.Popen[bytes] | None = None, within_s: float = 200
 ) -> State:
     """Follow a journal until its state fulfils a condition, or the run's driver is gone."""
-    deadline, state, place = time.monotonic() + within_s, State(), journal.Place()
+    deadline, state, place = time.monotonic() + within_s, State(), journal.Cursor()
     while True:
         last = time.monotonic() > deadline or (driver is not None and driver.poll() is not None)
         for record in journal.follow(run / "journal.jsonl", place) if (run / "journal.jsonl").exists() else ():

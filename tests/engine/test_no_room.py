@@ -13,7 +13,7 @@ import redis
 from steersman.bus import Server, TupleSpace
 from steersman.data.verify import verify
 from steersman.engine import campaign
-from steersman.engine.run import Run
+from steersman.engine.run import Campaign
 from steersman.journal import lock
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
@@ -118,7 +118,7 @@ def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
     def refuse(self: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Run, "_work", refuse)
+    monkeypatch.setattr(Campaign, "_work", refuse)
     with pytest.raises(EngineError):
         run.execute()
     _, state = opened(directory.path)
@@ -131,13 +131,13 @@ def test_a_run_that_is_moved_while_it_is_driven_ends_with_one_sentence(
 ) -> None:
     """And can be read where it is."""
     run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
-    work = Run._work
+    work = Campaign._work
 
-    def moved(self: Run) -> object:
+    def moved(self: Campaign) -> object:
         self.directory.path.rename(tmp_path / "elsewhere")
         return work(self)
 
-    monkeypatch.setattr(Run, "_work", moved)
+    monkeypatch.setattr(Campaign, "_work", moved)
     with pytest.raises(EngineError):
         run.execute()
     assert opened(tmp_path / "elsewhere")[1].sessions

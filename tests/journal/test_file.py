@@ -18,7 +18,7 @@ from msgspec import json
 from steersman.data.verify import verify
 from steersman.journal import file
 from steersman.journal.errors import JournalTooNew, RunIsLocked
-from steersman.journal.file import Journal, Place, follow, read, rewrite
+from steersman.journal.file import Cursor, Journal, follow, read, rewrite
 from steersman.journal.records import (
     KINDS,
     BadRecord,
@@ -74,8 +74,8 @@ def of_kind(kind: type[Record]) -> st.SearchStrategy[Record]:
 stories = st.lists(st.one_of([of_kind(kind) for kind in KINDS.values()]), max_size=6)
 
 
-def read_back(path: Path) -> tuple[list[Record], Place]:
-    place = Place()
+def read_back(path: Path) -> tuple[list[Record], Cursor]:
+    place = Cursor()
     return list(follow(path, place)), place
 
 
@@ -94,7 +94,7 @@ def test_what_is_appended_is_read_back_as_it_was(batches: list[list[Record]]) ->
 @given(stories, st.lists(st.floats(0, 1), max_size=4))
 def test_a_journal_that_grows_is_read_on_wherever_it_was_cut(story: list[Record], cuts: list[float]) -> None:
     with TemporaryDirectory() as folder:
-        path, place, found = Path(folder) / "journal.jsonl", Place(), list[Record]()
+        path, place, found = Path(folder) / "journal.jsonl", Cursor(), list[Record]()
         rewrite(path, story)
         data = path.read_bytes()
         for cut in [*sorted(cuts), 1.0]:
@@ -298,14 +298,14 @@ def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(
     path.write_bytes(data[:-5])
     at_once = file._read
 
-    def slowly(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
+    def slowly(path: Path, line: bytes, place: Cursor) -> tuple[Record | None, str]:
         found = at_once(path, line, place)
         if found[0] is None:
             path.write_bytes(data)  # meanwhile the writer goes on
         return found
 
     monkeypatch.setattr(file, "_read", slowly)
-    place = Place()
+    place = Cursor()
     assert len(list(follow(path, place))) == 2
     assert len(list(follow(path, place))) == 1
     assert not place.flaws

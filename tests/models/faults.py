@@ -17,7 +17,7 @@ from torch import Tensor
 from steersman.models.fitting.fit import Record, fit
 from steersman.models.fitting.schedule import Schedule
 from steersman.models.ranks import launch as ranks
-from steersman.models.ranks.launch import Place, joined
+from steersman.models.ranks.launch import Membership, joined
 from steersman.models.ranks.strategy import used
 from steersman.system.errors import BadValue, EngineError
 from tests.models.mean_model import SAMPLES, Small, fresh, rows, squared, train
@@ -119,7 +119,7 @@ def met(rank: int, name: str, port: int) -> str:
     if name == OTHER_VERSION:
         ranks._versions = lambda: f"steersman 99.{rank}"
     try:
-        with joined(Place(rank, 2, rank, "127.0.0.1", port, False), TIMEOUT_S), used(strategy):
+        with joined(Membership(rank, 2, rank, "127.0.0.1", port, False), TIMEOUT_S), used(strategy):
             act(rank)
     except (EngineError, KeyError) as error:
         return f"{type(error).__name__}: {error}"

@@ -16,8 +16,8 @@ from globus_compute_sdk import Client
 from globus_sdk.authorizers import AccessTokenAuthorizer
 
 from steersman.executors import globus
-from steersman.remote.known import Endpoint
-from steersman.remote.site import Site
+from steersman.remote.known import KnownEndpoint
+from steersman.remote.site import RemoteSite
 from tests.remote.service import Refused, Service, listening
 
 ENDPOINT = str(uuid.UUID(int=1))
@@ -86,8 +86,10 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Direct]
 
 
 @pytest.fixture
-def site(service: Direct, tmp_path: Path) -> Callable[..., Site]:
-    def make(**values: Any) -> Site:
-        return Site(Endpoint(**{"name": "here", "uuid": ENDPOINT, "folder": str(tmp_path / "runs"), **values}))
+def site(service: Direct, tmp_path: Path) -> Callable[..., RemoteSite]:
+    def make(**values: Any) -> RemoteSite:
+        return RemoteSite(
+            KnownEndpoint(**{"name": "here", "uuid": ENDPOINT, "folder": str(tmp_path / "runs"), **values})
+        )
 
     return make

@@ -25,7 +25,7 @@ from steersman.journal.file import Journal, read
 from steersman.journal.records import Began, Hired, Note, Published, Run, Session, Start
 from steersman.remote import incoming, there, transfer
 from steersman.remote.copy import Copy, View
-from steersman.remote.known import Endpoint, Sent, seen
+from steersman.remote.known import KnownEndpoint, Sent, seen
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode, encode
 from steersman.stages import loading
@@ -106,7 +106,7 @@ def near(tmp_path: Path) -> Near:
 
 
 def copy_of(near: Near, most: int = 10**9) -> Copy:
-    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    sent = Sent("run", "double_well", KnownEndpoint("here", ""), "login", 0.0)
     return Copy(View(near, sent), Path("copy"), most)  # type: ignore[arg-type]  # it asks as a Site does
 
 
@@ -382,7 +382,7 @@ def test_of_two_fetches_into_one_folder_the_second_waits(written: Written, near:
 
 
 def test_a_journal_that_was_replaced_is_read_anew(written: Written, near: Near) -> None:
-    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    sent = Sent("run", "double_well", KnownEndpoint("here", ""), "login", 0.0)
     view = View(near, sent)  # type: ignore[arg-type]
     view.catch_up()
     journal = written.directory.journal
@@ -394,7 +394,7 @@ def test_a_journal_that_was_replaced_is_read_anew(written: Written, near: Near) 
 
 
 def test_a_line_that_is_being_written_comes_when_it_is_whole(written: Written, near: Near) -> None:
-    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    sent = Sent("run", "double_well", KnownEndpoint("here", ""), "login", 0.0)
     with written.directory.journal.open("ab") as journal:
         journal.write(b'{"half":')
         journal.flush()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steersman.remote import facts, install, install_there
-from steersman.remote.site import Site
+from steersman.remote.site import RemoteSite
 from steersman.remote.wire import decode, encode
 
 
@@ -30,7 +30,7 @@ def test_the_wheel_is_this_steersman(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_installed_there_answers(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_installed_there_answers(site: Callable[..., RemoteSite], monkeypatch: pytest.MonkeyPatch) -> None:
     """Sent by the real SDK; pip takes the wheel alone, for the rest it would need minutes."""
     monkeypatch.setenv("PIP_NO_DEPS", "1")
     found = install.install(site())

@@ -18,13 +18,13 @@ from steersman.executors.errors import ServiceSilent
 from steersman.remote import function, known, pace
 from steersman.remote import site as sites
 from steersman.remote.check import check
-from steersman.remote.errors import AnswerLost, TaskFailed
-from steersman.remote.site import WITHIN_S, Site
+from steersman.remote.errors import AnswerLost, EndpointFailed
+from steersman.remote.site import WITHIN_S, RemoteSite
 from steersman.system.errors import BadInput, BadValue, EngineError
 from tests.remote.conftest import Direct
 from tests.remote.service import Refused
 
-Make = Callable[..., Site]
+Make = Callable[..., RemoteSite]
 
 
 def test_what_is_asked_is_answered_by_the_steersman_there(site: Make, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_who_has_given_up_is_not_served_late(service: Direct, site: Make) -> Non
         (413, "PAYLOAD_TOO_LARGE", BadInput),
         (429, "TOO_MANY_REQUESTS", ServiceSilent),
         (500, "INTERNAL", ServiceSilent),
-        (422, "SEMANTICALLY_INVALID", TaskFailed),
+        (422, "SEMANTICALLY_INVALID", EndpointFailed),
     ],
 )
 def test_a_refusal_of_the_service_is_an_error_of_ours(
@@ -154,7 +154,7 @@ def test_a_laptop_without_network(site: Make) -> None:
 
 def test_a_function_that_cannot_be_unpacked_there_is_told_of(site: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "FUNCTION", "def steersman(request):\n    raise SystemError('unknown opcode')\n")
-    with pytest.raises(TaskFailed) as failed:
+    with pytest.raises(EndpointFailed) as failed:
         site().ask("x", ("look", {}))
     assert "unknown opcode" in failed.value.problem
 
@@ -165,7 +165,7 @@ def test_the_service_is_never_asked_more_often_than_it_allows() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    paced = pace.Pace(lambda: now[0], sleep)
+    paced = pace.RateLimit(lambda: now[0], sleep)
     for _ in range(100):
         paced.wait()
         asked.append(now[0])
@@ -174,7 +174,9 @@ def test_the_service_is_never_asked_more_often_than_it_allows() -> None:
 
 def test_what_is_known_of_endpoints_is_a_file_without_secrets(service: Direct, site: Make, tmp_path: Path) -> None:
     site().facts()
-    known.keep_endpoint(known.Endpoint("here", "00000000-0000-0000-0000-000000000001", options={"account": "science"}))
+    known.keep_endpoint(
+        known.KnownEndpoint("here", "00000000-0000-0000-0000-000000000001", options={"account": "science"})
+    )
     assert known.endpoint("00000000-0000-0000-0000-000000000001").name == "here"
     assert "token" not in "".join(path.read_text() for path in known.home().rglob("*") if path.is_file())
     known.forget_endpoint("here")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steersman import Start
-from steersman.stages.start import Watched
+from steersman.stages.start import WatchedMapping
 from steersman.system.errors import BadValue, UnknownName
 
 
@@ -46,7 +46,7 @@ def test_a_default_is_for_the_prepared_start_and_not_for_a_name_that_frames_do_n
 
 
 def test_a_stored_frame_is_not_changed_in_place() -> None:
-    frame = Watched({"x": np.zeros(2)})
+    frame = WatchedMapping({"x": np.zeros(2)})
     with pytest.raises(TypeError):
         frame["x"] = np.ones(2)
     assert dict(frame)["x"].tolist() == [0, 0]

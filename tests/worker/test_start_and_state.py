@@ -16,7 +16,7 @@ from steersman.bus import ALL, TupleSpace
 from steersman.journal.records import FrameId, Start
 from steersman.stages import start as of_segment
 from steersman.stages.segment import Segment
-from steersman.stages.start import LOOKED, NoFrame, Watched
+from steersman.stages.start import LOOKED, NoFrame, WatchedMapping
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, merge, states
 from steersman.worker.orders import EVENT, HANGS, plain, stop_name
 from steersman.worker.publisher import PUBLISH_EVERY_S
@@ -151,7 +151,7 @@ LOOKS: dict[str, tuple[Callable[[Any], object], bool]] = {
 @pytest.mark.parametrize("frame", [NoFrame(), {"x": np.ones(1)}], ids=["prepared", "frame"])
 def test_any_look_at_a_frame_is_seen(look: Callable[[Any], object], looks: bool, frame: Any) -> None:
     said: list[bool] = []
-    watched = Watched(frame, lambda: said.append(True))
+    watched = WatchedMapping(frame, lambda: said.append(True))
     look(watched)
     assert (not watched.unread, bool(said)) == (looks, looks)
 

@@ -28,7 +28,7 @@ from steersman.store import SEGMENT, Frames, GroupWriter
 from steersman.worker import walker as walker_module
 from steersman.worker.last_words import last_words
 from steersman.worker.orders import DONE, EVENT, plain
-from steersman.worker.walker import DISMISSED, MOST_CAUSES, Walker
+from steersman.worker.walker import DISMISSED, MOST_CAUSES, WalkerProcess
 from tests.worker.conftest import MadeRun
 
 
@@ -49,12 +49,14 @@ def run_orders(
     return walker_of(space, folder, simulate, **others).run()
 
 
-def walker_of(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any) -> Walker:
+def walker_of(
+    space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any
+) -> WalkerProcess:
     (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
     made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames")}
     made |= {"with_settings": functools.partial(loading.changed, workflow), **others}
-    return Walker(
+    return WalkerProcess(
         bag="bag", simulate=simulate, params=Params(), prepared=None, space=space, variables={}, attributes={},
         errors=folder / "errors", **made,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from steersman.data.history import History
-from steersman.data.scored import Scored
+from steersman.data.scored import ScoredFrames
 from steersman.journal import published
 from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.state import State
@@ -35,6 +35,6 @@ def ran(workflow: str, tiny: Mapping[str, float], dimensions: int, cwd: Path, wa
     points = sorted(tuple(directory.frames.row(walker, row)["point"]) for walker, row in held_out)
     assert np.array_equal(points, sorted(map(tuple, latin_hypercube(len(held_out), dimensions))))
     assert state.models[0].accepted
-    assert Scored(History(directory)).widest() == "point", "the map shows where members were drawn"
+    assert ScoredFrames(History(directory)).widest() == "point", "the map shows where members were drawn"
     assert (directory.path / "report.html").stat().st_size > 10_000
     return state

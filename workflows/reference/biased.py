@@ -12,12 +12,12 @@ from steersman.steering import Opes
 from steersman.workflows.dipeptide import LEFT, Dipeptide, wf
 
 
-class Biased(Dipeptide):
+class BiasedDipeptide(Dipeptide):
     model: Literal["TICA", "DeepTICA", "PCA", "Autoencoder"] = "TICA"
     lag: int = Field(5, ge=1)  # frames
 
 
-wf.params = Biased
+wf.params = BiasedDipeptide
 
 @wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
 def fit(p, frames, last):

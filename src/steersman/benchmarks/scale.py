@@ -37,7 +37,7 @@ from steersman.stages import loading
 from steersman.steering import StopRule
 from steersman.store.names import walker_name
 from steersman.system.errors import BadInput
-from steersman.worker.walker import DISMISSED, Walker
+from steersman.worker.walker import DISMISSED, WalkerProcess
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
 # A walker's start takes 8 ms of processor time. On nodes they begin side by side; here they share what cores there
@@ -213,7 +213,7 @@ def host(run: str) -> None:
     printing = threading.Lock()
 
     def walk(number: int, bag: str) -> None:
-        walker = Walker(
+        walker = WalkerProcess(
             number=number, bag=bag, simulate=simulate, params=params, prepared=None, frames=directory.frames,
             space=TupleSpace.connect(directory.bus), variables=variables, attributes={}, errors=directory.errors,
             lease_s=lease_s,

@@ -21,7 +21,7 @@ from steersman.bus.errors import (
     ServersDiffer,
 )
 from steersman.bus.keys import Keys
-from steersman.bus.parcels import Damaged, decoded, is_parcel, parcel, tuple_of
+from steersman.bus.parcels import Unreadable, decoded, is_parcel, parcel, tuple_of
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import Template, Tuple
 
@@ -130,7 +130,7 @@ class Operations:
             if len(answer) > codec.CHUNK_BYTES and want.mode == b"take":
                 connection.call("received", [base], [connection.id])
             return self._opened(connection, name, answer, want.lease_s)
-        except Damaged as damaged:
+        except Unreadable as damaged:
             raise self._aside(connection, name, damaged) from None
         except BusError:
             raise
@@ -178,7 +178,7 @@ class Operations:
                 for place, value in enumerate(fields):
                     if type(value) is BlobField:
                         fields[place] = self._fetched(connection, name, number, data, value)
-            except Damaged as damaged:
+            except Unreadable as damaged:
                 errors.append(self._aside(connection, name, damaged))
                 continue
             tuples.append(tuple_of(name, fields, [number, deliveries], lease_s, history))
@@ -188,7 +188,7 @@ class Operations:
             log.warning("%s", error)
         return tuples
 
-    def _aside(self, connection: Connection, name: str, damaged: Damaged) -> DamagedMessage:
+    def _aside(self, connection: Connection, name: str, damaged: Unreadable) -> DamagedMessage:
         connection.call("aside", [self.keys.base(name)], [self._now(), damaged.number, damaged.data])
         return DamagedMessage(name, int(damaged.number), damaged.reason)
 
@@ -198,12 +198,12 @@ class Operations:
             # GETRANGE, not GET: a chunk that is gone comes as b"", and never as None, which means no answer.
             chunk = connection.command(b"GETRANGE", self._chunk(name, blob, i), 0, -1)
             if not chunk:
-                raise Damaged(number, data, f"chunk {i} of {blob.chunks} of a field is missing")
+                raise Unreadable(number, data, f"chunk {i} of {blob.chunks} of a field is missing")
             whole += chunk
         try:
             return codec.unpack_field(whole)
         except ValueError as broken:
-            raise Damaged(number, data, str(broken)) from None
+            raise Unreadable(number, data, str(broken)) from None
 
     # -- leases
 

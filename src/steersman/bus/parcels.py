@@ -9,7 +9,7 @@ from steersman.bus.tuples import Tuple
 from steersman.system.errors import EngineError
 
 
-class Damaged(EngineError):
+class Unreadable(EngineError):
     """A stored message could not be read; internal, becomes DamagedMessage when it was moved aside."""
 
     number: bytes
@@ -27,7 +27,7 @@ def parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
             items.append((b"%d" % int(words[i]), b"%d" % int(words[i + 1]), body[at:end], body[end : end + more]))
             at = end + more
     except (ValueError, IndexError):
-        raise Damaged(b"0", answer, "no answer of the library") from None
+        raise Unreadable(b"0", answer, "no answer of the library") from None
     return items
 
 
@@ -35,7 +35,7 @@ def is_parcel(note: bytes) -> bool:
     """Is it a whole answer with at least one tuple?"""
     try:
         return bool(parcel(note))
-    except Damaged:
+    except Unreadable:
         return False
 
 
@@ -44,7 +44,7 @@ def decoded(number: bytes, data: bytes) -> list[Any]:
     try:
         return entries.decode(data)
     except ValueError as broken:
-        raise Damaged(number, data, str(broken)) from None
+        raise Unreadable(number, data, str(broken)) from None
 
 
 def tuple_of(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:

@@ -35,7 +35,7 @@ def stem(name: str) -> str:
     return name.partition("!dead")[0]
 
 
-class Pool:
+class ConnectionPool:
     """The free connections to one server. A connection leaves it for one operation."""
 
     def __init__(self, resolve: Resolve, patience_s: float) -> None:
@@ -68,13 +68,13 @@ class Routes:
 
     def __init__(self, places: Sequence[Place], patience_s: float) -> None:
         self._patience_s, bus = patience_s, bus_of(places)
-        self.pools = [Pool(resolver(place), patience_s) for place in bus.places]
+        self.pools = [ConnectionPool(resolver(place), patience_s) for place in bus.places]
         self._spread = bus.spread
-        self._moved: dict[str, Pool] = {}
-        self._nodes: dict[Address, Pool] = {}
+        self._moved: dict[str, ConnectionPool] = {}
+        self._nodes: dict[Address, ConnectionPool] = {}
         self._lock = threading.Lock()
 
-    def pool(self, name: str) -> Pool:
+    def pool(self, name: str) -> ConnectionPool:
         """The server of a name."""
         if len(self.pools) == 1 and not self._moved:
             return self.pools[0]
@@ -87,7 +87,7 @@ class Routes:
             return number % len(self.pools)
         return 1 + number % (len(self.pools) - 1) if part.partition(".")[0] in self._spread else 0
 
-    def common(self, names: Sequence[str]) -> Pool:
+    def common(self, names: Sequence[str]) -> ConnectionPool:
         """The one server of all these names. Raises: ServersDiffer: they live on several."""
         pools = {id(pool): pool for pool in map(self.pool, names)}
         if len(pools) > 1:
@@ -110,10 +110,10 @@ class Routes:
             return False
         address = self.pool(name).resolve().at(moved[1])
         with self._lock:
-            self._moved[stem(name)] = self._nodes.setdefault(address, Pool(lambda: address, self._patience_s))
+            self._moved[stem(name)] = self._nodes.setdefault(address, ConnectionPool(lambda: address, self._patience_s))
         return True
 
-    def all(self) -> list[Pool]:
+    def all(self) -> list[ConnectionPool]:
         """All servers, those too that a cluster named."""
         return [*self.pools, *self._nodes.values()]
 

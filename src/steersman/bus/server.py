@@ -24,7 +24,7 @@ from typing import Any, Self
 from steersman.bus.addresses import BUS_FILE, DEFAULT, LOG_FILE, Address, home_of
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
-from steersman.bus.settings import USER, Settings, configuration, users
+from steersman.bus.settings import USER, ServerSettings, configuration, users
 from steersman.system.files import locked, replace_file
 from steersman.system.processes import end, holds_port, lives
 
@@ -91,7 +91,7 @@ class Server:
         """
         home = Path(directory).absolute()
         private_folder(home)
-        settings = Settings(bind, fsync, maxmemory, tls, program, ports)
+        settings = ServerSettings(bind, fsync, maxmemory, tls, program, ports)
         with locked(home / ".bus.lock"):  # two drivers that start at once get one server
             if url is not None:
                 return cls._borrow(home, url, space)
@@ -110,7 +110,7 @@ class Server:
         return cls(home, address, None)
 
     @classmethod
-    def _launch(cls, home: Path, settings: Settings, before: Address | None, space: str) -> Server:
+    def _launch(cls, home: Path, settings: ServerSettings, before: Address | None, space: str) -> Server:
         port = before.port if before else _free_port(settings, home)
         aside = _set_aside(home / DATA) if _unnamed(home / DATA) else None
         for _ in range(ATTEMPTS):
@@ -321,7 +321,7 @@ def _refuses(address: Address) -> bool:
     return False
 
 
-def _free_port(settings: Settings, home: Path) -> int:
+def _free_port(settings: ServerSettings, home: Path) -> int:
     """Raises: ServerFailed: all that it may have are taken."""
     first, last = settings.ports or (0, 0)
     for port in random.sample(range(first, last + 1), last + 1 - first):

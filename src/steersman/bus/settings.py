@@ -19,7 +19,7 @@ COMMANDS = f"{CONNECTION_COMMANDS} {STRING_COMMANDS} {HASH_COMMANDS} {ORDERED_SE
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How an embedded server runs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Settings:
     ports: tuple[int, int] | None = None
 
 
-def configuration(home: Path, settings: Settings, port: int) -> str:
+def configuration(home: Path, settings: ServerSettings, port: int) -> str:
     # noeviction: a tuple is never thrown away; the client sees OutOfMemory instead.
     lines = [
         f"bind {settings.bind}", "protected-mode no", "daemonize no", f"aclfile {_quoted(home / 'users.acl')}",

@@ -12,7 +12,7 @@ from steersman.bus.entries import Entry
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
 from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
-from steersman.bus.routes import N, Pool, Routes, by_stem
+from steersman.bus.routes import ConnectionPool, N, Routes, by_stem
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import Template, Tuple
 
@@ -309,7 +309,7 @@ class TupleSpace:
                 if not self._routes.follow(name, refused.message):
                     raise explained(name, refused) from None
 
-    def _run_on(self, pool: Pool, operation: Callable[..., T], *given: Any) -> T:
+    def _run_on(self, pool: ConnectionPool, operation: Callable[..., T], *given: Any) -> T:
         connection = pool.take()
         try:
             return operation(connection, *given)

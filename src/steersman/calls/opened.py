@@ -29,7 +29,7 @@ from steersman.data.verify import Problem, verify
 from steersman.data.why import why
 from steersman.journal import calls, run_directory
 from steersman.journal import file as journal
-from steersman.journal.file import Place
+from steersman.journal.file import Cursor
 from steersman.journal.lock import driven
 from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
@@ -286,7 +286,7 @@ class Run:
         """
         return self._after(copy(self._history.place), every_s)
 
-    def _after(self, place: Place, every_s: float) -> Iterator[Record]:
+    def _after(self, place: Cursor, every_s: float) -> Iterator[Record]:
         alive = True
         while alive:
             alive = driven(self.path)  # before what it wrote last is read

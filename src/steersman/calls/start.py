@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
-from steersman.engine.run import Run
+from steersman.engine.run import Campaign
 from steersman.executors.place import Place, site_name
 from steersman.journal import manifest
 from steersman.journal.crate import write_crate
@@ -31,7 +31,7 @@ def begin(
     bus_url: str | None = None,
     go_on: bool = False,
     **place: Unpack[Place],
-) -> Run:
+) -> Campaign:
     """Make the run of a plan; `execute()` starts it, or goes on with it.
 
     Args:

@@ -32,7 +32,7 @@ from steersman.stages.modules import FOLDER, copied, imported
 from steersman.stages.out import MOST_FRAMES, Out
 from steersman.stages.params import Params
 from steersman.stages.segment import Enough
-from steersman.stages.start import NoFrame, Start, StoredFrame, Watched
+from steersman.stages.start import NoFrame, Start, StoredFrame, WatchedMapping
 from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
@@ -239,17 +239,17 @@ class _Trial:
             return Start(self._prepared, StoredFrame(NoFrame()), draw=draw, **given)
         state = self._out.restart if chosen.exact else {}
         frame = StoredFrame(self._out.frame(chosen.index))
-        return Start(self._prepared, frame, Watched(state) if state else {}, **given)
+        return Start(self._prepared, frame, WatchedMapping(state) if state else {}, **given)
 
     def _never_read(self, start: Start) -> str:
         """What a segment did not look at, in words, and what follows from it."""
         assert self._out is not None
         frame, state = start.frame, start.state
-        if isinstance(state, Watched):
+        if isinstance(state, WatchedMapping):
             return "; start.state was never read: what segments kept in out.state is lost" if state.unread else ""
         if self._simulation.exact and not self._out.restart:
             return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
-        self._unread |= isinstance(frame, Watched) and frame.unread
+        self._unread |= isinstance(frame, WatchedMapping) and frame.unread
         if not self._unread or self._simulation.exact or self._steering.policy.draws:
             return ""
         where = "where another gave its state to out.state" if self._exact else "whatever frame is chosen"

@@ -43,7 +43,7 @@ from steersman.system.errors import BadInput, BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:
-    from steersman.engine.run import Run
+    from steersman.engine.run import Campaign
 
 EXIT = {"goal": 0, "finished": 0, "budget": 0, "failed": 5, "interrupted": 130}
 NO_GOAL = 3  # instead of 0 with --require-goal, when the budget was spent first
@@ -156,7 +156,7 @@ def check(
         raise typer.Exit(2)
 
 
-def _execute(directory: RunDirectory, made: Run) -> None:
+def _execute(directory: RunDirectory, made: Campaign) -> None:
     shown = display.Display(str(directory.path), err)
 
     def show(state: State, rule: StopRule) -> None:
@@ -172,7 +172,9 @@ def _execute(directory: RunDirectory, made: Run) -> None:
         _leave(EXIT["interrupted"])
 
 
-def _say_finished(directory: RunDirectory, made: Run, *, report: bool, require_goal: bool, as_json: bool) -> NoReturn:
+def _say_finished(
+    directory: RunDirectory, made: Campaign, *, report: bool, require_goal: bool, as_json: bool
+) -> NoReturn:
     """There is nothing to go on with."""
     assert made.state.end is not None
     err.plain(
@@ -207,7 +209,7 @@ def _print_json(directory: RunDirectory, state: State) -> None:
 
 def _finish(
     directory: RunDirectory,
-    made: Run,
+    made: Campaign,
     *,
     report: bool,
     require_goal: bool,

@@ -16,7 +16,7 @@ from steersman.cli.printing import again_continues, columns, counting, out, say
 from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
-    from steersman.analysis.comparison.verdicts import Row
+    from steersman.analysis.comparison.verdicts import ArmResult
 
 
 @placed("site", "workers", "rounds")
@@ -70,7 +70,7 @@ def compare(
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {found.folder}")
 
 
-def _print(rows: Sequence[Row]) -> None:
+def _print(rows: Sequence[ArmResult]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
     from steersman.analysis.comparison.tables import cells
 

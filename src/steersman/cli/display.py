@@ -28,7 +28,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 
 if TYPE_CHECKING:
-    from steersman.analysis.comparison.campaigns import Progress
+    from steersman.analysis.comparison.campaigns import Tally
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S, BESIDE_S = 0.25, 1.0
@@ -186,7 +186,7 @@ class Beside:
         self._histories: dict[str, History] = {}
         self._shown, self._done = -math.inf, -1
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Tally) -> None:
         now = self._clock()
         if progress.done == self._done and now - self._shown < self._every_s:
             return

@@ -13,7 +13,7 @@ from steersman.cli.options import Json
 from steersman.cli.printing import say, say_rows
 from steersman.executors.site_files import is_path
 from steersman.remote import known
-from steersman.remote.known import Endpoint
+from steersman.remote.known import KnownEndpoint
 from steersman.stages.loading import assigned
 from steersman.system.errors import UnknownName
 
@@ -62,7 +62,7 @@ def add(
         "uuid": uuid, "site": path, "folder": folder, "python": python, "options": assigned(option, "--option"),
         "collection": collection,
     }  # fmt: skip
-    before = known.endpoints().get(name, Endpoint(name, ""))
+    before = known.endpoints().get(name, KnownEndpoint(name, ""))
     known.keep_endpoint(replace(before, **{key: value for key, value in given.items() if value}))
 
 

@@ -28,7 +28,7 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
 
     Raises: BadInput: a kind, a name or a time that cannot be meant. JournalTooNew.
     """
-    wanted, place = choose(kinds, sim, since, time.time()), journal.Place()
+    wanted, place = choose(kinds, sim, since, time.time()), journal.Cursor()
     chosen = filter(wanted, journal.follow(directory.journal, place))
     if as_json:
         _print_object(chosen)

@@ -22,7 +22,7 @@ from steersman.engine import people
 from steersman.executors.errors import ServiceSilent
 from steersman.journal.run_directory import RunDirectory
 from steersman.remote import known
-from steersman.remote.known import Endpoint, Sent
+from steersman.remote.known import KnownEndpoint, Sent
 from steersman.remote.pace import growing
 from steersman.remote.transfer import GROUPS
 from steersman.stages import loading
@@ -308,16 +308,16 @@ def _intervals(first_s: float = SOON_S) -> Iterator[float]:
     return growing(first_s, LATE_S)
 
 
-def endpoint_of(name: str) -> Endpoint:
+def endpoint_of(name: str) -> KnownEndpoint:
     if not name:
         raise BadInput("name the endpoint: --at NAME (see `steersman endpoints`) or --endpoint UUID")
     return known.endpoint(name)
 
 
-def site_of(endpoint: Endpoint) -> Any:
-    from steersman.remote.site import Site
+def site_of(endpoint: KnownEndpoint) -> Any:
+    from steersman.remote.site import RemoteSite
 
-    return Site(endpoint)
+    return RemoteSite(endpoint)
 
 
 def _of(name: str) -> tuple[Any, Sent]:

@@ -14,7 +14,7 @@ from steersman.dashboard import style
 from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.data.scored import Plane, Scored, plane
+from steersman.data.scored import Plane, ScoredFrames, plane
 
 MOST_POINTS = 30_000  # more only hide each other
 MOST_STARTS = 500  # of each policy
@@ -27,7 +27,7 @@ BINS = 20  # cells per direction in which new ground is counted
 @figure("sampled", "What was sampled", 10, lambda history: bool(history.state.scored), once=True)
 def draw(history: History) -> tuple[Figure, str]:
     """The plane of a score with its frames and starts, or a scalar score over time where there is no plane."""
-    scored = Scored(history)
+    scored = ScoredFrames(history)
     name = scored.widest()
     if name is None:
         return _scalar(history, scored)
@@ -35,14 +35,14 @@ def draw(history: History) -> tuple[Figure, str]:
     return _with_starts(history, scored, seen, name) if begun else _frames_alone(history, scored, seen, name)
 
 
-def _frames_alone(history: History, scored: Scored, seen: Plane, name: str) -> tuple[Figure, str]:
+def _frames_alone(history: History, scored: ScoredFrames, seen: Plane, name: str) -> tuple[Figure, str]:
     figure = style.sheet(3.9)
     frames_by_time(figure.subplots(), history, scored, seen)
     caption = f"{_counted(scored, name)}; no segment was started from one of them. {_new_ground(scored, seen)}"
     return figure, caption
 
 
-def _with_starts(history: History, scored: Scored, seen: Plane, name: str) -> tuple[Figure, str]:
+def _with_starts(history: History, scored: ScoredFrames, seen: Plane, name: str) -> tuple[Figure, str]:
     figure = style.sheet(3.9)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     frames_by_time(left, history, scored, seen)
@@ -57,7 +57,7 @@ def _with_starts(history: History, scored: Scored, seen: Plane, name: str) -> tu
     return figure, caption
 
 
-def frames_by_time(axes: Axes, history: History, scored: Scored, seen: Plane) -> None:
+def frames_by_time(axes: Axes, history: History, scored: ScoredFrames, seen: Plane) -> None:
     """What was sampled, coloured by when: every frame, or every place where frames share few places."""
     made = history.clock.progress(scored.moment)
     _, one, which, frames = np.unique(seen.places(), return_index=True, return_inverse=True, return_counts=True)
@@ -75,7 +75,7 @@ def frames_by_time(axes: Axes, history: History, scored: Scored, seen: Plane) ->
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
 
 
-def starts_by_policy(axes: Axes, history: History, scored: Scored, seen: Plane) -> Counter[str]:
+def starts_by_policy(axes: Axes, history: History, scored: ScoredFrames, seen: Plane) -> Counter[str]:
     """The frames in the background, those that segments were started from marked by who chose them."""
     shown = _some(np.arange(len(scored)), MOST_POINTS)
     axes.scatter(seen.points[shown, 0], seen.points[shown, 1], color=style.FAINT, s=6, linewidths=0, rasterized=True)
@@ -115,7 +115,7 @@ def _rank_within(which: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _starting_frames(history: History, scored: Scored) -> tuple[np.ndarray, np.ndarray]:
+def _starting_frames(history: History, scored: ScoredFrames) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the frames that segments started from, and the policy of each."""
     segments = history.segments
     chosen = np.flatnonzero(segments.parent >= 0)
@@ -124,11 +124,11 @@ def _starting_frames(history: History, scored: Scored) -> tuple[np.ndarray, np.n
     return at[at >= 0], segments.policy[chosen][at >= 0]
 
 
-def _counted(scored: Scored, name: str) -> str:
+def _counted(scored: ScoredFrames, name: str) -> str:
     return f"{len(scored):,} frames in {name} under {f'model {scored.model}' if scored.model else 'no model'}"
 
 
-def _new_ground(scored: Scored, seen: Plane) -> str:
+def _new_ground(scored: ScoredFrames, seen: Plane) -> str:
     """How much of what was sampled was first reached in the last quarter of the frames."""
     low = seen.points.min(axis=0)
     grid = np.minimum(BINS * (seen.points - low) / seen.extent, BINS - 1).astype(int)
@@ -138,7 +138,7 @@ def _new_ground(scored: Scored, seen: Plane) -> str:
     return f"Of the {len(first)} cells of this plane that were visited, {late} were first reached in the last quarter."
 
 
-def _scalar(history: History, scored: Scored) -> tuple[Figure, str]:
+def _scalar(history: History, scored: ScoredFrames) -> tuple[Figure, str]:
     if not scored.names or not len(scored):
         raise NothingToDraw("the score function returned no score")
     name = scored.names[0]

@@ -22,7 +22,7 @@ from steersman.data.slot_time import gone_at
 from steersman.data.table import Table
 from steersman.journal import file as journal
 from steersman.journal import records
-from steersman.journal.file import Flaw, Place
+from steersman.journal.file import Cursor, Flaw
 from steersman.journal.given import TYPES
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
@@ -57,7 +57,7 @@ class History:
     """
 
     def __init__(self, directory: RunDirectory, *, read: bool = True) -> None:
-        self.directory, self.state, self.place = directory, State(), Place()
+        self.directory, self.state, self.place = directory, State(), Cursor()
         self.policies: list[str] = []
         self.sets: list[Mapping[str, Any]] = [{}]
         self.causes: dict[str, str] = {}
@@ -116,7 +116,7 @@ class History:
         """The record of a start; one of policy "unknown" when the journal lacks it."""
         known = self.starts
         if number < len(known) and known["moment"][number]:
-            found = next(journal.follow(self.directory.journal, Place(offset=int(known["offset"][number]))), None)
+            found = next(journal.follow(self.directory.journal, Cursor(offset=int(known["offset"][number]))), None)
             if isinstance(found, records.Start):
                 return found
         reason = "the record of this start is missing in the journal"

@@ -20,7 +20,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.steering import StopRule
 from steersman.steering.protocols import AnyOf, Progress
-from steersman.steering.stop import Budget as Limits
+from steersman.steering.stop import Budget
 from steersman.system.calls import called
 from steersman.system.errors import told
 
@@ -42,7 +42,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Part:
+class RuleShare:
     """A rule that may end the run, its share of the way, whether it is a goal, and what is said when it is met."""
 
     rule: str
@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Spending:
     """How far the run is on its way to the end; share None: its rule is not known, for its code is not executed.
 
     Args:
@@ -63,12 +63,12 @@ class Budget:
     rule: str = ""
     share: float | None = None
     left_s: float | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[RuleShare, ...] = ()
     spends: bool = False
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeUse:
     """Its walkers, how many of them simulate, when its block ends, and whether it was set aside."""
 
     node: str
@@ -79,7 +79,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Note:
+class Remark:
     t: float
     text: str
 
@@ -138,9 +138,9 @@ class Overview:
     waiting: int
     waits_s: float
     metrics: dict[str, float]
-    budget: Budget
+    budget: Spending
     doing: dict[str, int]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeUse, ...]
     shares: dict[str, float]
     silent_s: float
     starting: str
@@ -148,7 +148,7 @@ class Overview:
     blind: bool
     last_cause: str
     last_note: str
-    notes: tuple[Note, ...]
+    notes: tuple[Remark, ...]
     flaws: tuple[str, ...] = ()
 
     @property
@@ -212,7 +212,7 @@ def overview(
         shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
         starting=_starting(state), failing=_failing(state), blind=state.blind,
         last_cause=state.last_cause, last_note=_last_note(state),
-        notes=tuple(Note(note.t, records.words(note)) for note in state.notes),
+        notes=tuple(Remark(note.t, records.words(note)) for note in state.notes),
     )  # fmt: skip
 
 
@@ -242,15 +242,15 @@ def _training(state: State) -> str:
     return f"model {state.models.under_way.version}" + (f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else "")
 
 
-def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Budget:
+def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Spending:
     if rule is None:
-        return Budget()
+        return Spending()
     rules, progress = rule.rules if isinstance(rule, AnyOf) else (rule,), state.progress(now)
     parts = tuple(_part(each, progress) for each in rules)
     goes_on = alive and not (state.wishes.paused or state.wishes.finish)
     left_s = _left_s(rules, progress, state.pace.lately(state.worked(now))) if goes_on else None
-    spends = all(isinstance(each, Limits) for each in rules)
-    return Budget(str(rule), max(part.share for part in parts), left_s, parts, spends)
+    spends = all(isinstance(each, Budget) for each in rules)
+    return Spending(str(rule), max(part.share for part in parts), left_s, parts, spends)
 
 
 def _left_s(rules: Sequence[StopRule], progress: Progress, late: Progress) -> float | None:
@@ -268,11 +268,11 @@ def _hours(done: float, lately: float, late: Progress) -> float:
     return late.hours * done / lately if lately > 0 else math.inf
 
 
-def _part(rule: StopRule, progress: Progress) -> Part:
+def _part(rule: StopRule, progress: Progress) -> RuleShare:
     try:
-        return Part(str(rule), called(rule.share, progress), rule.goal, called(rule.reason, progress) or "")
+        return RuleShare(str(rule), called(rule.share, progress), rule.goal, called(rule.reason, progress) or "")
     except Exception as error:  # a user's rule may raise anything; the driver says so, too
-        return Part(str(rule), 0.0, rule.goal, f"it failed: {told(error)}")
+        return RuleShare(str(rule), 0.0, rule.goal, f"it failed: {told(error)}")
 
 
 def _doing(state: State) -> dict[str, int]:
@@ -295,14 +295,14 @@ def doing(state: State, walker: Walker) -> str:
     return WAITING if walker.segments else STARTING
 
 
-def _nodes(state: State) -> tuple[Node, ...]:
+def _nodes(state: State) -> tuple[NodeUse, ...]:
     """Nodes, or what is not there yet."""
     found: dict[str, list[Walker]] = {}
     for walker in state.walkers.values():
         if walker.alive:
             found.setdefault(walker.node, []).append(walker)
     made = (
-        Node(name or "not there yet", len(of), sum(walker.running is not None for walker in of), of[0].block_ends,
+        NodeUse(name or "not there yet", len(of), sum(walker.running is not None for walker in of), of[0].block_ends,
              name in state.aside)
         for name, of in found.items()
     )  # fmt: skip

@@ -37,7 +37,7 @@ class Plane:
         return np.unique(fine, axis=0, return_inverse=True)[1].ravel()
 
 
-class Scored:
+class ScoredFrames:
     """Scored frames of segments that count, n of them, in the order in which they were scored.
 
     Attributes:

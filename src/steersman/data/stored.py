@@ -53,7 +53,7 @@ class StoredVariable:
 
 
 @dataclass(frozen=True)
-class Block:
+class TimedRows:
     """Some rows: their values, and when they were made, in seconds since 1970."""
 
     values: np.ndarray
@@ -93,7 +93,7 @@ def blocks(
     first: float = 0.0,
     last: float = 1.0,
     beside: StoredVariable | None = None,
-) -> Iterator[Block]:
+) -> Iterator[TimedRows]:
     """Rows of one variable, block after block, spread evenly over a part of the run, and over each of its segments:
     their first rows are close to where steering began them, and no sample of what they did.
 
@@ -114,10 +114,10 @@ def blocks(
             arrays[span.walker] = history.directory.frames.array(variable.name, span)
         number = min(most, span.rows)
         rows = span.first + ((np.arange(number) + count * GOLDEN % 1) * span.rows / number).astype(int)
-        yield Block(_read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows))
+        yield TimedRows(_read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows))
 
 
-def whole(history: History, variable: StoredVariable) -> Block | None:
+def whole(history: History, variable: StoredVariable) -> TimedRows | None:
     """Every row that counts; None where these are too many bytes to be read for a figure."""
     segments, frames = history.segments, history.directory.frames
     spans = [Span(each.name, 0, each.frames) for each in history.state.walkers.values() if each.counted_frames]
@@ -128,7 +128,7 @@ def whole(history: History, variable: StoredVariable) -> Block | None:
     made_by = segments.of_frames(walker, rows)
     counts = made_by >= 0
     values = np.concatenate([frames.read(variable.name, span) for span in spans])
-    return Block(values[counts], segments.moments(made_by[counts], rows[counts]))
+    return TimedRows(values[counts], segments.moments(made_by[counts], rows[counts]))
 
 
 def _read(array: Stored, span: Span, rows: np.ndarray, variable: StoredVariable) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
-from steersman.journal.decisions import Decision, Refused, decoded, encode
+from steersman.journal.decisions import Alternative, Decision, decoded, encode
 from steersman.journal.modes.ensemble import Ensemble
 from steersman.journal.modes.held_out import HeldOut
 from steersman.journal.recorder import Recorder
@@ -332,7 +332,7 @@ class Bag:
 
     def _explain(self, scores: Scores, start: Start, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
-        refused = tuple(Refused(_frame(scores, c.index), c.policy, c.reason) for c in choice.refused)
+        refused = tuple(Alternative(_frame(scores, c.index), c.policy, c.reason) for c in choice.refused)
         ranked_s, self._decider.ranked_s = round(self._decider.ranked_s, 6), 0.0
         now = self._recorder.state.now
         line = encode(Decision.of(start, now, candidates=len(scores), refused=refused, ranked_s=ranked_s))

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from steersman.bus.server import expect_usable
 from steersman.engine import ending, mending, people
-from steersman.engine.run import Run
+from steersman.engine.run import Campaign
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.place import Place, changes, site_of
@@ -96,7 +96,7 @@ def begin(
     root: Path = Path("runs"),
     run_dir: Path | None = None,
     bus_url: str | None = None,
-) -> Run:
+) -> Campaign:
     """Make a run and its directory; `execute()` starts it.
 
     Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory. ServerRefused.
@@ -126,7 +126,7 @@ def resume(
     assignments: Sequence[str] = (),
     source: Path | None = None,
     **place: Unpack[Place],
-) -> Run:
+) -> Campaign:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
     Args:
@@ -166,14 +166,14 @@ def resume(
     if moved and settings["rounds"] and settled(found).simulation.count != state.run.slots:
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
         raise BadValue("simulation.workers", str(settled(found).simulation.count), problem)
-    return Run(
+    return Campaign(
         directory=directory, workflow=workflow, params=params, site=settled(found), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
 
 
 def _recorded(directory: RunDirectory) -> State:
-    state, place = State(), journal.Place()
+    state, place = State(), journal.Cursor()
     if directory.journal.exists():
         for record in follow(directory.journal, place):
             fits(place, state.apply, record)

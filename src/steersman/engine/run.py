@@ -33,8 +33,7 @@ from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
 from steersman.journal.errors import no_room
-from steersman.journal.records import End, Note, Record, Session, Tell
-from steersman.journal.records import Run as RunRecord
+from steersman.journal.records import End, Note, Record, Run, Session, Tell
 from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
@@ -49,7 +48,7 @@ PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
 
 @dataclass(kw_only=True)
-class Run(Driven):
+class Campaign(Driven):
     """Executes a workflow in its run directory.
 
     Args:
@@ -208,9 +207,9 @@ class Run(Driven):
             done = f"they could not be cancelled, cancel them yourself: {refused}" if refused else "they were cancelled"
             self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
-    def _described(self) -> RunRecord:
+    def _described(self) -> Run:
         assert self.workflow.simulation is not None
-        return RunRecord(
+        return Run(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,
             time_unit=self.workflow.time_unit, stages=tuple(filter(None, (s.recorded for s in self.workflow.stages))),

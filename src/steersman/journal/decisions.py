@@ -16,7 +16,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 
 
-class Refused(Struct, frozen=True):
+class Alternative(Struct, frozen=True):
     """An alternative that was ranked high; without a frame, a new member."""
 
     frame: FrameId | None
@@ -37,7 +37,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     t: float
     candidates: Number
     frame: FrameId | None
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[Alternative, ...] = ()
     start: Number
     model: Number
     policy: str
@@ -46,7 +46,13 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, start: Start, t: float, *, candidates: int = 0, refused: tuple[Refused, ...] = (), ranked_s: float = 0.0
+        cls,
+        start: Start,
+        t: float,
+        *,
+        candidates: int = 0,
+        refused: tuple[Alternative, ...] = (),
+        ranked_s: float = 0.0,
     ) -> Decision:
         """With what the journal says of a start, too."""
         return cls(

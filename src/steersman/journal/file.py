@@ -49,7 +49,7 @@ class Flaw:
 
 
 @dataclass
-class Place:
+class Cursor:
     """How far a journal was read.
 
     Args:
@@ -68,9 +68,9 @@ class Place:
     crc: int | None = FIRST
     flaws: list[Flaw] = field(default_factory=list)
 
-    def copy(self) -> Place:
+    def copy(self) -> Cursor:
         """As it is now, but for flaws; copy.copy takes a fifth of a long replay."""
-        return Place(self.offset, self.line, self.at, self.number, self.crc, self.flaws)
+        return Cursor(self.offset, self.line, self.at, self.number, self.crc, self.flaws)
 
 
 class Journal:
@@ -192,10 +192,10 @@ def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
         kinds: only records of these; all of them by default.
     Raises: JournalTooNew.
     """
-    return (record for record in follow(path, Place()) if not kinds or isinstance(record, kinds))
+    return (record for record in follow(path, Cursor()) if not kinds or isinstance(record, kinds))
 
 
-def follow(path: Path, place: Place) -> Iterator[Record]:
+def follow(path: Path, place: Cursor) -> Iterator[Record]:
     """Read the records behind a place, which moves along: a later call goes on from there.
 
     Raises: JournalTooNew: a newer Steersman wrote it, or 0.1. OddFile: it is none, see `system.reading`.
@@ -217,7 +217,7 @@ def follow(path: Path, place: Place) -> Iterator[Record]:
                 yield record
 
 
-def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
+def _read(path: Path, line: bytes, place: Cursor) -> tuple[Record | None, str]:
     """Decode a line, and say what is wrong with it or with its place among the others."""
     expected, before = place.number, place.crc
     place.number, place.crc = expected + 1, None
@@ -233,7 +233,9 @@ def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
         return None, str(error)
 
 
-def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: int | None) -> tuple[Record | None, str]:
+def _out_of_line(
+    path: Path, line: bytes, place: Cursor, expected: int, before: int | None
+) -> tuple[Record | None, str]:
     """A whole line of another version, or one that does not follow the line before it."""
     head = _HEAD.match(line)
     if head is None:
@@ -248,7 +250,7 @@ def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: i
     return _decode(line), "" if before in (None, int(known, 16)) else "its checksum of the line before does not match"
 
 
-def fits(place: Place, apply: Callable[[Record], object], record: Record) -> None:
+def fits(place: Cursor, apply: Callable[[Record], object], record: Record) -> None:
     """Apply a record; one that does not fit those before it is set aside."""
     try:
         apply(record)
@@ -268,14 +270,14 @@ def rewrite(path: Path, story: Iterable[Record]) -> None:
     sync_folder(path.parent)
 
 
-def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> tuple[Place, str]:
+def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> tuple[Cursor, str]:
     """Cut off a torn last line, and records whose companions are missing.
 
     Args:
         replay: called with each record that stays.
     Returns: the end of what stays, and what was cut off.
     """
-    place = Place()
+    place = Cursor()
     if not path.exists():
         return place, ""
     whole, waiting = place.copy(), list[Record]()

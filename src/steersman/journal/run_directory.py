@@ -27,7 +27,7 @@ import yaml
 
 from steersman.journal.calls import TASKS
 from steersman.journal.errors import BadDirectory, no_room, run_damaged
-from steersman.journal.file import Place, follow
+from steersman.journal.file import Cursor, follow
 from steersman.store import Frames, make_root
 from steersman.system import plain
 from steersman.system import reading as reading_of
@@ -287,7 +287,7 @@ def reading(directory: RunDirectory) -> Iterator[None]:
 
 def _has_flaws(directory: RunDirectory) -> bool:
     """Whether the journal has lines that are set aside, without which whatever is read may not fit together."""
-    place = Place()
+    place = Cursor()
     with contextlib.suppress(Exception):
         deque(follow(directory.journal, place), maxlen=0)
     return bool(place.flaws)

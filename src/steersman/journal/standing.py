@@ -19,7 +19,7 @@ from steersman.journal.pace import Pace
 from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.trainings import Trainings
-from steersman.journal.walkers import Broken, Failed, Outstanding, Stage, Walker
+from steersman.journal.walkers import Broken, Failed, Outstanding, StageHealth, Walker
 from steersman.journal.wishes import Wishes
 from steersman.steering import SECONDS, Progress
 from steersman.store.names import FrameName, SegmentName
@@ -63,7 +63,7 @@ class Standing:
         self.measured_at: dict[str, list[int]] = {}  # of each of their values: how many frames had scores
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
-        self.stages: dict[str, Stage] = {}  # that have worked or failed
+        self.stages: dict[str, StageHealth] = {}  # that have worked or failed
         self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
         self.ended = Counter[str]()

@@ -14,7 +14,7 @@ from steersman.journal.frame_keys import frame_key
 from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
-from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
+from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, StageHealth, Walker
 from steersman.store import number_of
 from steersman.store.names import SegmentName
 
@@ -293,7 +293,7 @@ class State(Standing):
             self.measured_at.setdefault(name, []).append(self.scored)
 
     def _on_stage(self, record: records.Stage) -> None:
-        stage = self.stages.setdefault(record.stage, Stage())
+        stage = self.stages.setdefault(record.stage, StageHealth())
         stage.worked |= record.ok
         if not record.ok and not (stage.failures and stage.cause == record.cause):  # what is said again is no news
             self.notes.append(record)

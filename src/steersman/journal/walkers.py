@@ -41,7 +41,7 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Stage:
+class StageHealth:
     """How a function of the workflow file fares."""
 
     worked: bool = False  # at least once

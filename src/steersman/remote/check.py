@@ -12,14 +12,14 @@ from steersman.executors.preflight import Finding
 from steersman.executors.site_files import is_path
 from steersman.remote import bundle, facts
 from steersman.remote.errors import offline
-from steersman.remote.site import Site
+from steersman.remote.site import RemoteSite
 from steersman.remote.submit import ALLOCATION, JOB
 
 LEAST_BYTES = 2**30
 OLDEST = (3, 11)  # Python
 
 
-def check(site: Site, site_file: str = "") -> Iterator[Finding]:
+def check(site: RemoteSite, site_file: str = "") -> Iterator[Finding]:
     """Look at service, endpoint, versions, folder and site file, in this order; each finding as it comes.
 
     Args:
@@ -93,7 +93,7 @@ def _for_executors(same: bool, wanted: str) -> str:
     )
 
 
-def _site_file(site: Site, name: str) -> Iterator[Finding]:
+def _site_file(site: RemoteSite, name: str) -> Iterator[Finding]:
     if not name or name == ALLOCATION:
         yield Finding(
             "site", True, name or f"laptop; another: steersman endpoints add {site.endpoint.name} --site SITE"

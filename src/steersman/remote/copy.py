@@ -21,7 +21,7 @@ from steersman.journal import copies
 from steersman.remote import incoming, transfer
 from steersman.remote.errors import bad_answer
 from steersman.remote.known import Sent, seen
-from steersman.remote.site import WITHIN_S, Site
+from steersman.remote.site import WITHIN_S, RemoteSite
 from steersman.system.errors import BadInput, EngineError, UnknownName
 from steersman.system.files import locked, replace_file
 
@@ -40,7 +40,7 @@ Question = tuple[str, dict[str, Any]]  # see `Site.ask`
 class View:
     """The journal of a run as far as it was read; enough for status, watch, why and journal."""
 
-    def __init__(self, site: Site, sent: Sent) -> None:
+    def __init__(self, site: RemoteSite, sent: Sent) -> None:
         self.path = seen(sent.name)
         self.site, self.sent = site, sent
         self._of = _Identities(self.path / copies.FOLDER / "identities.json")

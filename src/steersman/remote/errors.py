@@ -16,7 +16,7 @@ class AnswerLost(EngineError):
         return f"the answer of endpoint {self.at} is lost: {self.problem}; try again"
 
 
-class TaskFailed(EngineError):
+class EndpointFailed(EngineError):
     """The endpoint could not run our function."""
 
     at: str

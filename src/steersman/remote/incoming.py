@@ -27,7 +27,7 @@ Size = Annotated[int, Meta(ge=0, le=2**50)]
 Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
 
-class State(TypedDict):
+class DriverState(TypedDict):
     """See `Submitted.state`."""
 
     state: Literal["unknown", "waiting", "running", "ended", "lost"]
@@ -38,7 +38,7 @@ class State(TypedDict):
     why: NotRequired[str]
 
 
-class Look(State):
+class Look(DriverState):
     """See `there.look`."""
 
     path: str
@@ -97,7 +97,7 @@ class Answer(msgspec.Struct):
 Listing = Annotated[dict[str, tuple[Size, str]], Meta(max_length=MOST_FILES)]
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("look", "start", "resume", "drive", "cancel"), Look),
-    "tell": str, "draw": None, "listing": Listing, "read": list[Part], "names": dict[str, State],
+    "tell": str, "draw": None, "listing": Listing, "read": list[Part], "names": dict[str, DriverState],
     "check_site": list[tuple[str, bool, str]],
 }  # fmt: skip
 
@@ -174,7 +174,7 @@ def _check_parts(pieces: Sequence[transfer.Piece], parts: Sequence[Part]) -> Non
             raise bad_answer(f"another piece than that of {path!r} from {offset:,}")
 
 
-def _check_state(state: State) -> None:
+def _check_state(state: DriverState) -> None:
     """Raises: EngineError: it lacks what its state has."""
     needs = {"ended": "code", "lost": "why", "waiting": "where"}.get(state["state"])
     if needs and needs not in state:

@@ -13,7 +13,7 @@ from typing import Any
 
 import steersman
 from steersman.remote import incoming, install_there
-from steersman.remote.site import Site
+from steersman.remote.site import RemoteSite
 from steersman.system.errors import EngineError
 
 WITHIN_S = 1800.0
@@ -51,7 +51,7 @@ def steps(folder: str, wheel_name: str) -> list[str]:
     return [f"python3 -m venv {folder}/venv", f"{folder}/venv/bin/pip install '{wheel_name}[{EXTRAS}]'"]
 
 
-def install(site: Site) -> dict[str, Any]:
+def install(site: RemoteSite) -> dict[str, Any]:
     """Put this Steersman into an environment of its own in the folder of the runs. Returns: see install_there.py.
 
     Raises: EngineError: in pip's words. BadInput: it is too large. ServiceSilent.

@@ -17,7 +17,7 @@ from steersman.system.files import locked, replace_file
 FOLDER = "~/steersman"
 
 
-class Endpoint(msgspec.Struct, frozen=True):
+class KnownEndpoint(msgspec.Struct, frozen=True):
     """An endpoint by name.
 
     Args:
@@ -49,7 +49,7 @@ class Sent(msgspec.Struct, frozen=True):
 
     name: str
     workflow: str
-    endpoint: Endpoint
+    endpoint: KnownEndpoint
     where: str
     at: float
     options: dict[str, Any] = {}
@@ -70,12 +70,12 @@ def home() -> Path:
     return config / "steersman"
 
 
-def endpoints() -> dict[str, Endpoint]:
+def endpoints() -> dict[str, KnownEndpoint]:
     """By name."""
-    return {each.name: each for each in _read(home() / "endpoints.json", list[Endpoint], [])}
+    return {each.name: each for each in _read(home() / "endpoints.json", list[KnownEndpoint], [])}
 
 
-def endpoint(name: str) -> Endpoint:
+def endpoint(name: str) -> KnownEndpoint:
     """The endpoint of a name, or of a UUID that has none. Raises: UnknownName."""
     known = endpoints()
     if name in known:
@@ -83,10 +83,10 @@ def endpoint(name: str) -> Endpoint:
     named = next((each for each in known.values() if each.uuid == name), None)
     if named is None and not is_uuid(name):
         raise UnknownName("endpoint", name, known or ("none yet: steersman endpoints add NAME UUID",))
-    return named or Endpoint(name=name, uuid=name)
+    return named or KnownEndpoint(name=name, uuid=name)
 
 
-def keep_endpoint(one: Endpoint) -> None:
+def keep_endpoint(one: KnownEndpoint) -> None:
     """Raises: BadValue: the UUID is none, or the name cannot be one."""
     if not is_uuid(one.uuid):
         raise BadValue("UUID", one.uuid, "`globus-compute-endpoint list` on its machine shows it")

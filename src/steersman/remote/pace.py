@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 REQUESTS, WITHIN_S = 16, 10.0  # of the 20 that the service allows in 10 s: others may ask as the same user
 
 
-class Pace:
+class RateLimit:
     """Waits before a request that would be one too many.
 
     Args:

@@ -20,10 +20,10 @@ import msgspec
 from steersman.executors import globus
 from steersman.executors.errors import ServiceSilent, unreached
 from steersman.remote import facts, incoming, known
-from steersman.remote.errors import AnswerLost, TaskFailed, offline, too_large
+from steersman.remote.errors import AnswerLost, EndpointFailed, offline, too_large
 from steersman.remote.function import steersman
-from steersman.remote.known import Endpoint
-from steersman.remote.pace import Pace, growing
+from steersman.remote.known import KnownEndpoint
+from steersman.remote.pace import RateLimit, growing
 from steersman.remote.wire import MOST_BYTES, PROTOCOL, decode, encode
 from steersman.system.errors import BadInput, BadValue, EngineError
 
@@ -36,16 +36,16 @@ LONG_S = 2.0  # then it is asked whether the endpoint is online
 FUNCTION = inspect.getsource(steersman)
 
 
-class Site:
+class RemoteSite:
     """Another machine, by its endpoint.
 
     Raises: BadSite: no SDK here, or nobody is logged in.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: KnownEndpoint) -> None:
         self.endpoint = endpoint
         self._client = globus.client_of(endpoint.name)
-        self._pace = Pace()
+        self._pace = RateLimit()
         from globus_compute_sdk.serialize import ComputeSerializer, JSONData
 
         self._client.fx_serializer = ComputeSerializer(strategy_data=JSONData())
@@ -95,7 +95,7 @@ class Site:
             with self._errors():
                 self._pace.wait()
                 return "waiting" if self._client.get_task(task)["pending"] else "done"
-        except TaskFailed as failed:
+        except EndpointFailed as failed:
             return failed.problem
         except AnswerLost:  # whatever it was, the driver wrote down how it ended
             return "done"
@@ -220,12 +220,12 @@ class Site:
             words = _last_line(error.remote_data)
             if "MaxResultSizeExceeded" in words:
                 raise AnswerLost(name, words) from None
-            raise TaskFailed(name, words) from None
+            raise EndpointFailed(name, words) from None
         except ComputeError as error:
-            raise TaskFailed(name, str(error)) from None
+            raise EndpointFailed(name, str(error)) from None
 
 
-def _translated(error: Any, endpoint: Endpoint) -> Exception:
+def _translated(error: Any, endpoint: KnownEndpoint) -> Exception:
     """A refusal of the service -> what it means here."""
     why = error.message or str(error)
     if error.http_status in (401, 403):
@@ -244,7 +244,7 @@ def _translated(error: Any, endpoint: Endpoint) -> Exception:
         return too_large("what was sent", 10 * 2**20, MOST_BYTES)
     if error.http_status == 429 or error.http_status >= 500:
         return unreached(f"it answers {error.http_status}: {why}")
-    return TaskFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
+    return EndpointFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
 
 
 def _no_answer(at: str, within_s: float, status: str) -> ServiceSilent:

@@ -16,7 +16,7 @@ from steersman.executors.place import Place
 from steersman.executors.site_files import is_path
 from steersman.remote import bundle, known
 from steersman.remote.known import Sent
-from steersman.remote.site import Site
+from steersman.remote.site import RemoteSite
 from steersman.stages import loading, modules, trust
 from steersman.system.errors import BadValue
 
@@ -51,7 +51,7 @@ class Wish:
     name: str = ""
 
 
-def submit(site: Site, wish: Wish) -> tuple[Sent, dict[str, Any]]:
+def submit(site: RemoteSite, wish: Wish) -> tuple[Sent, dict[str, Any]]:
     """Send a run, unless it is there already. Returns: the run, and see `there.start`.
 
     Raises: BadInput: it cannot be sent, or the site's check finds something wrong.
@@ -84,7 +84,7 @@ def _keep_code(workflow: Path, folder: Path) -> None:
     trust.trust(folder / "workflow.py")
 
 
-def in_job(site: Site, sent: Sent, there: dict[str, Any]) -> Sent:
+def in_job(site: RemoteSite, sent: Sent, there: dict[str, Any]) -> Sent:
     """Keep a run; where its driver is to run in a job and has none yet, ask the endpoint for one."""
     begun = there["state"] != "waiting" or (sent.task and site.task(sent.task) == "waiting")
     if sent.where == "allocation" and not begun:
@@ -99,7 +99,7 @@ def check_name(name: str) -> None:
         raise BadValue("--name", name, "use letters, digits, -, _ and . in a name")
 
 
-def _tag(site: Site, packed: bytes, words: Sequence[str], asked: dict[str, Any]) -> str:
+def _tag(site: RemoteSite, packed: bytes, words: Sequence[str], asked: dict[str, Any]) -> str:
     place = [site.endpoint.uuid, site.endpoint.folder]
     return bundle.digest(packed, json.dumps([place, words, asked]).encode())
 

@@ -25,7 +25,7 @@ class NoFrame(dict[str, np.ndarray]):
         )
 
 
-class Watched(Mapping[str, Any]):
+class WatchedMapping(Mapping[str, Any]):
     """A frame, or a state, that says when somebody looks at it.
 
     Args:
@@ -58,11 +58,11 @@ class Watched(Mapping[str, Any]):
     def __repr__(self) -> str:
         return repr(self._seen())
 
-    def __reduce__(self) -> tuple[type[Watched], tuple[Mapping[str, Any]]]:
+    def __reduce__(self) -> tuple[type[WatchedMapping], tuple[Mapping[str, Any]]]:
         return type(self), (self._seen(),)
 
 
-class StoredFrame(Watched):
+class StoredFrame(WatchedMapping):
     """A frame whose `get` gives its default where it is empty, at the prepared start, and for no other reason.
 
     A segment that asked for another name than it stores would begin at the prepared start for ever, without a word.
@@ -118,7 +118,7 @@ class Start:
     learns: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.frame, Watched):
+        if not isinstance(self.frame, WatchedMapping):
             object.__setattr__(self, "frame", StoredFrame(self.frame))
 
     @cached_property

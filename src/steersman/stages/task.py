@@ -54,7 +54,7 @@ class Later(Future[Any]):
         return self._load()
 
 
-class Planner(Protocol):
+class CallExecutor(Protocol):
     """What has the calls of a run done."""
 
     def call(self, name: str, given: Any, copy: int) -> Later: ...
@@ -68,11 +68,11 @@ class _Nobody:
 
 
 NOBODY = _Nobody()
-_planner: Planner | None = None
+_planner: CallExecutor | None = None
 
 
 @contextlib.contextmanager
-def planned_by(planner: Planner) -> Iterator[None]:
+def planned_by(planner: CallExecutor) -> Iterator[None]:
     """Within it calls go to the workers of a run, from whichever thread of this process."""
     global _planner
     before, _planner = _planner, planner

@@ -18,7 +18,7 @@ from steersman.stages.kinds import KINDS, STAGES
 from steersman.stages.kinds.label import LABEL_HANG_S, Label
 from steersman.stages.kinds.score import Score
 from steersman.stages.kinds.simulate import HANG_S, Simulate
-from steersman.stages.kinds.stage import Stage
+from steersman.stages.kinds.stage import StageKind
 from steersman.stages.kinds.train import TRAINING_HANG_S, Gate, Train
 from steersman.stages.params import Params
 from steersman.stages.rules import Every
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
 
 
-class Plain(Protocol):
+class Decorator(Protocol):
     """A decorator that needs no arguments."""
 
     @overload
@@ -91,7 +91,7 @@ class Workflow:
         self._steered_in: Mapping[str, Any] = {}  # the module that steers it
 
     @property
-    def prepare(self) -> Plain:
+    def prepare(self) -> Decorator:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
         return self._plain("prepare")
 
@@ -114,7 +114,7 @@ class Workflow:
         return decorate(function) if function else decorate
 
     @property
-    def before(self) -> Plain:
+    def before(self) -> Decorator:
         """Decorate `plan(params)`: run before the first walker, in the driver; it calls tasks by `.later(...)`.
 
         What it returns, with the results in place of the futures, is every start's `prepared`.
@@ -122,7 +122,7 @@ class Workflow:
         return self._plain("before")
 
     @property
-    def after(self) -> Plain:
+    def after(self) -> Decorator:
         """Decorate `plan(params, run)`: run when the loop has reached its goal or spent its budget, in the driver.
 
         `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
@@ -130,7 +130,7 @@ class Workflow:
         return self._plain("after")
 
     @property
-    def held_out(self) -> Plain:
+    def held_out(self) -> Decorator:
         """Decorate `function(params) -> {name: (n, ...)}`: n draws that are simulated first and never trained on.
 
         Each is the `start.draw` of one segment. Models are judged by them, and `scores.held_out` marks their frames.
@@ -336,7 +336,7 @@ class Workflow:
         self._steered_in = module
 
     @property
-    def answer(self) -> Plain:
+    def answer(self) -> Decorator:
         """Decorate `function(params, model, inputs) -> {name: array}`: what a program that asks by this name is told.
 
         `model` is that of the segment's start; before the first one the program is told that there is none, and without
@@ -345,7 +345,7 @@ class Workflow:
         return self._plain("answer")
 
     @property
-    def metric(self) -> Plain:
+    def metric(self) -> Decorator:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
         return self._plain("metric")
 
@@ -403,7 +403,7 @@ class Workflow:
         """
         return self._titled("panel", title, self.panels)
 
-    def _plain(self, kind: str) -> Plain:
+    def _plain(self, kind: str) -> Decorator:
         def decorate(function: F) -> F:
             known, checked = getattr(self, KINDS[kind].kept), _stage(kind, function, self)
             if isinstance(known, dict):
@@ -453,7 +453,7 @@ class Workflow:
         return rules.chosen("when", self.training.when, Every, params) if self.training else None
 
     @property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[StageKind]:
         """The kinds of stages that it has, in the order in which they are tried."""
         return [stage for kind in STAGES if (stage := kind.of(self))]
 

@@ -7,7 +7,8 @@ from steersman.store.errors import (
     MissingVariable,
     StoreError,
 )
-from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, number_of
+from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Span, Stored, number_of
+from steersman.store.frames import FrameRow as Row
 from steersman.store.group import GroupWriter, finish, make_root
 from steersman.store.lineages import Fate
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter

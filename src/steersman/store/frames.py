@@ -184,7 +184,7 @@ class Frames:
             raise missing_frame(span.walker, span.first if span.first < 0 else span.end - 1, rows)
         return arrays[name]
 
-    def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
+    def row(self, walker: str, row: int, *, dimension: str = FRAME) -> FrameRow:
         """One row along `dimension` by variable; a variable is read when it is asked for.
 
         Raises: StoreError: that row is not published.
@@ -192,7 +192,7 @@ class Frames:
         arrays = self.stored(walker, dimension)
         if not 0 <= row < (rows := _rows(arrays)):
             raise missing_frame(walker, row, rows)
-        return Row(arrays, row)
+        return FrameRow(arrays, row)
 
     def read_table(self, walker: str) -> np.ndarray:
         """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
@@ -258,7 +258,7 @@ class Frames:
         self._known = found, {walker: name for walker, name in placed.items() if OF_WALKER.fullmatch(walker)}
 
 
-class Row(Mapping[str, np.ndarray]):
+class FrameRow(Mapping[str, np.ndarray]):
     """The variables of one published frame, or of one ended segment."""
 
     def __init__(self, arrays: Mapping[str, Stored], row: int) -> None:

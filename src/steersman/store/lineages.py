@@ -54,7 +54,7 @@ class Lineages:
     """
 
     def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
-        self._frames, self._tables, self._roots = frames, dict[str, Table](), dict[Place, int]()
+        self._frames, self._tables, self._roots = frames, dict[str, EndedSegments](), dict[Place, int]()
         pieces = [(at, span.walker, *rows) for at, span in enumerate(spans) for rows in self._cut(span)]
         self.span = np.array([at for at, *_ in pieces], np.int64)
         self.end = np.cumsum([end - row for *_, row, end in pieces])
@@ -122,9 +122,9 @@ class Lineages:
         low, high = np.searchsorted(edges, (span.first + 1, span.end))
         yield from pairwise([span.first, *edges[low:high].tolist(), span.end])
 
-    def _table(self, walker: str) -> Table:
+    def _table(self, walker: str) -> EndedSegments:
         if walker not in self._tables:
-            self._tables[walker] = Table(self._frames.read_table(walker))
+            self._tables[walker] = EndedSegments(self._frames.read_table(walker))
         return self._tables[walker]
 
     def _parent(self, walker: str, segment: int) -> Place | None:
@@ -154,7 +154,7 @@ class Lineages:
         return top
 
 
-class Table:
+class EndedSegments:
     """The ended segments of a walker, a list of each column."""
 
     def __init__(self, rows: np.ndarray) -> None:

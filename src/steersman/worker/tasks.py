@@ -49,7 +49,7 @@ from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds
 from steersman.worker.orders import EVENT, JOB
 from steersman.worker.training_job import TrainingJob
-from steersman.worker.walker import REPLACED, Walker
+from steersman.worker.walker import REPLACED, WalkerProcess
 from steersman.worker.watchdog import Watchdog
 
 SENDING_S = 1.0  # a training does not wait longer for a bus that is silent
@@ -181,7 +181,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     _send(sys.stderr, stderr)
     faulthandler.enable()  # a segmentation fault writes there where it was
     site = Site.model_validate(directory.site())
-    walker = Walker(
+    walker = WalkerProcess(
         number=number,
         bag=bag,
         simulate=workflow.simulation.call,

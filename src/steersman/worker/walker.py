@@ -94,7 +94,7 @@ class _Run:
 
 
 @dataclass
-class Walker:
+class WalkerProcess:
     """One slot at work.
 
     Args:

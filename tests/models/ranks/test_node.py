@@ -13,7 +13,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
 from steersman.models.errors import RanksFailed
-from steersman.models.ranks.launch import Nodes, Place, joined, launch
+from steersman.models.ranks.launch import Membership, Nodes, joined, launch
 from steersman.models.ranks.node import own
 from steersman.models.ranks.parameter_server import Async
 from steersman.models.ranks.strategy import Strategy
@@ -68,7 +68,7 @@ def test_a_parameter_server_is_on_the_network_on_which_the_ranks_have_met(addres
     """Not on loopback, which other nodes do not reach; alone it is."""
     for met in (address, "127.0.0.1"):
         store = TCPStore(met, 0, None, True, wait_for_workers=False)
-        with joined(Place(0, 1, 0, met, store.port, False), timeout_s=30):
+        with joined(Membership(0, 1, 0, met, store.port, False), timeout_s=30):
             ranks = Async(fresh(), SAMPLES, BATCH, 0, Strategy.parse("async"))
             assert ranks._home is not None
             assert f"@{met}:" in ranks._home.url

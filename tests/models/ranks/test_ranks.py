@@ -22,7 +22,7 @@ from steersman.models.errors import RankLost
 from steersman.models.ranks.begin import begin
 from steersman.models.ranks.block import one_block
 from steersman.models.ranks.ddp import DDP
-from steersman.models.ranks.launch import Place, joined, place
+from steersman.models.ranks.launch import Membership, joined, place
 from steersman.models.ranks.local_sgd import LocalSGD
 from steersman.models.ranks.strategy import Strategy, chosen, used
 from steersman.system.errors import UnknownName
@@ -57,7 +57,7 @@ def test_one_rank_equals_serial_bit_for_bit(strategy: str) -> None:
     assert same(train(batch=10, strategy=strategy), serial)
     assert same(train(batch=97, strategy=strategy), train(batch=97)), "one rank does without a full batch"
     store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
-    with joined(Place(0, 1, 0, "127.0.0.1", store.port, False), timeout_s=30):
+    with joined(Membership(0, 1, 0, "127.0.0.1", store.port, False), timeout_s=30):
         assert same(train(batch=10, strategy=strategy), serial)
 
 
@@ -152,7 +152,7 @@ def test_what_goes_wrong_on_one_rank_is_told_by_all(strategy: str, told: dict[st
 
 def test_a_rank_that_never_arrives_is_not_waited_for_without_end() -> None:
     """The limit is the caller's."""
-    with pytest.raises(RankLost, match="within 1 s"), joined(Place(0, 2, 0, "127.0.0.1", 0, True), timeout_s=1):
+    with pytest.raises(RankLost, match="within 1 s"), joined(Membership(0, 2, 0, "127.0.0.1", 0, True), timeout_s=1):
         pass
 
 
@@ -231,22 +231,22 @@ def test_ranks_started_by_others_train_as_those_of_launch(
 @pytest.mark.parametrize(
     ("environment", "found"),
     [
-        ({}, Place(0, 1, 0, "127.0.0.1", 29500, True)),
-        ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Place(1, 4, 1, "127.0.0.1", 29500, False)),
+        ({}, Membership(0, 1, 0, "127.0.0.1", 29500, True)),
+        ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Membership(1, 4, 1, "127.0.0.1", 29500, False)),
         (
             {"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "7",
              "SLURM_STEP_NODELIST": "nid[0012-0013,0020],login"},
-            Place(5, 8, 1, "nid0012", 29507, False),
+            Membership(5, 8, 1, "nid0012", 29507, False),
         ),
         (
             {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "a", "MASTER_PORT": "1",
              "SLURM_PROCID": "3", "SLURM_NTASKS": "9", "TORCHELASTIC_USE_AGENT_STORE": "True"},
-            Place(0, 2, 0, "a", 1, False),
+            Membership(0, 2, 0, "a", 1, False),
         ),
     ],
     ids=["alone", "mpiexec", "srun", "torchrun in a Slurm job"],
 )  # fmt: skip
-def test_a_rank_knows_its_place_from_whatever_launched_it(environment: dict[str, str], found: Place) -> None:
+def test_a_rank_knows_its_place_from_whatever_launched_it(environment: dict[str, str], found: Membership) -> None:
     assert place(environment) == found
 
 

@@ -14,12 +14,12 @@ from typing import Any, Unpack
 from steersman import steering
 from steersman.analysis.comparison import arms as of
 from steersman.analysis.comparison import campaigns, tuning
-from steersman.analysis.comparison.campaigns import Job, Progress
+from steersman.analysis.comparison.campaigns import Job, Tally
 from steersman.analysis.comparison.files import alone, keep_results, write_once, write_variant
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.metric import parse
 from steersman.analysis.comparison.tables import cells, write
-from steersman.analysis.comparison.verdicts import Row, collect, expect_yardstick, rows, with_levels
+from steersman.analysis.comparison.verdicts import ArmResult, collect, expect_yardstick, rows, with_levels
 from steersman.checks import trying
 from steersman.executors.place import Place, changes, site_name
 from steersman.journal import run_directory
@@ -46,7 +46,7 @@ class Comparison:
     """
 
     folder: Path
-    rows: Sequence[Row]
+    rows: Sequence[ArmResult]
     summary: dict[str, Any] = field(repr=False)
 
     def _repr_html_(self) -> str:
@@ -72,7 +72,7 @@ def compare(
     out: PathLike | None = None,
     model_of: PathLike | None = None,
     metrics: Sequence[str] = (),
-    show: Callable[[Progress], None] = lambda progress: None,
+    show: Callable[[Tally], None] = lambda progress: None,
     **place: Unpack[Place],
 ) -> Comparison:
     """Compare policies, as `steersman compare` does: equal budgets and seeds, beside plain sampling and `Random()`.
@@ -139,7 +139,7 @@ def compare(
         by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
 
         def tell(done: int, running: Sequence[Job]) -> None:
-            show(Progress(done, [job.run for job in running], named))
+            show(Tally(done, [job.run for job in running], named))
 
         campaigns.run_all(by_seed, beside or cores(), tell)
         runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, judges) for arm in chosen}

@@ -44,7 +44,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Progress:
+class Tally:
     """How far campaigns are.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 
 from steersman.analysis.comparison.curves import draw
 from steersman.analysis.comparison.statistics import Interval, median_time
-from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
+from steersman.analysis.comparison.verdicts import ArmResult, Runs, as_json, bounds
 from steersman.analysis.page import plain
 from steersman.dashboard import style
 from steersman.data.facts import digits, percent
@@ -20,7 +20,7 @@ from steersman.data.facts import digits, percent
 MEDIAN_TIME = "A median time: half of the seeds had got there (Kaplan-Meier; runs that ended before that count, too)."
 
 
-def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, Any]:
+def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[ArmResult, Runs]]) -> dict[str, Any]:
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
     found: dict[str, Any] = plain({"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]})
     (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -40,7 +40,7 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
     return found
 
 
-def table(rows: Sequence[tuple[Row, Runs]]) -> str:
+def table(rows: Sequence[tuple[ArmResult, Runs]]) -> str:
     """The comparison as a table in Markdown, one for each yardstick, and what each arm cost."""
     text = []
     for name in dict.fromkeys(row.yardstick for row, _ in rows):
@@ -57,14 +57,14 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
     return "\n".join([*text, *_costs(rows)]) + "\n"
 
 
-def cells(row: Row) -> tuple[str, str, str, str]:
+def cells(row: ArmResult) -> tuple[str, str, str, str]:
     """The arm, median and range of its final values, the share of starts that its policy itself chose, the verdict."""
     low, middle, high = np.quantile(row.final, [0, 0.5, 1])
     n = digits(low, middle, high)
     return row.arm.marked, f"{middle:.{n}g} ({low:.{n}g} to {high:.{n}g})", percent(row.share), row.verdict
 
 
-def _reached(row: Row, level: float) -> str:
+def _reached(row: ArmResult, level: float) -> str:
     times, middle = row.times[level], median_time(row.times[level])
     ratio = "" if row.arm.plain else f"; {_ratio(row.sooner[level])}"
     count = f"{times.reached.sum()} of {len(times.reached)}"
@@ -77,7 +77,7 @@ def _ratio(ratio: Interval) -> str:
     return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds(ratio)}"
 
 
-def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:
+def _costs(rows: Sequence[tuple[ArmResult, Runs]]) -> list[str]:
     each = {row.arm.label: (row, runs) for row, runs in rows}
     parts = list(next(iter(each.values()))[1].cost)
     text = ["**cost of a run**, s", "", _line(["arm", *parts]), _line(["---"] * (len(parts) + 1))]

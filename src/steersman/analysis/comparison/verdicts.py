@@ -80,7 +80,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Row:
+class ArmResult:
     """One arm by one yardstick, beside plain sampling with the same parameters.
 
     Args:
@@ -238,7 +238,7 @@ def with_levels(measures: Measures, plain: Sequence[Runs]) -> Measures:
     }  # fmt: skip
 
 
-def rows(plain: Runs, runs: Runs, measures: Measures) -> list[Row]:
+def rows(plain: Runs, runs: Runs, measures: Measures) -> list[ArmResult]:
     """One arm beside plain sampling, by every measure.
 
     Raises: EngineError: neither has a value of one.
@@ -254,7 +254,7 @@ def rows(plain: Runs, runs: Runs, measures: Measures) -> list[Row]:
     return found
 
 
-def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> Row:
+def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> ArmResult:
     rng = np.random.default_rng(SEED)
     end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
     base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
@@ -265,7 +265,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
         }
         for each in (plain, runs)
     )
-    return Row(
+    return ArmResult(
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in times}, difference(base, mine), runs.blind,
         len(plain.first) > 1 and {len(set(each)) for each in zip(*plain.first, strict=False)} == {1},
@@ -313,7 +313,7 @@ def grid(runs: Runs, name: str) -> np.ndarray:
     return np.linspace(end / POINTS, end, POINTS)
 
 
-def as_json(row: Row, runs: Runs) -> dict[str, object]:
+def as_json(row: ArmResult, runs: Runs) -> dict[str, object]:
     """Plain values of a row; infinite is a time that was not reached in the median, or a bound that is not known."""
     return {
         "arm": row.arm.label, "varied": ", ".join(row.arm.varied), "guided": row.arm.guided,

@@ -5,12 +5,12 @@ from steersman.stages.kinds.around import After, Before, HeldOutDraws, Prepare, 
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.score import Score
 from steersman.stages.kinds.simulate import Simulate
-from steersman.stages.kinds.stage import Stage
+from steersman.stages.kinds.stage import StageKind
 from steersman.stages.kinds.steer import Steer
 from steersman.stages.kinds.train import Train
 from steersman.stages.kinds.views import Figures, MetricFunctions, Panels, Yardsticks
 
-STAGES: tuple[type[Stage], ...] = (
+STAGES: tuple[type[StageKind], ...] = (
     Prepare, Before, Tasks, HeldOutDraws, Steer, Simulate, Answers, Label, Train, Score, MetricFunctions, Yardsticks,
     Figures, Panels, After,
 )  # fmt: skip

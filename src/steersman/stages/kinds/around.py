@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Plain, Planned, Several, Shown, Trial, Try
+from steersman.stages.kinds.stage import Plain, Planned, Several, StageView, Trial, Try
 
 
 class Prepare(Plain):
@@ -16,9 +16,9 @@ class Prepare(Plain):
         yield Try(self.kind, trial.prepare, self.function)
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown | None:
+    def shown(cls, state: State, *, alive: bool) -> StageView | None:
         done = bool(state.prepared) or bool(state.starts) or state.next_start > 0
-        return Shown("done" if done else "waits", {"sha256": state.prepared[:12]} if state.prepared else {})
+        return StageView("done" if done else "waits", {"sha256": state.prepared[:12]} if state.prepared else {})
 
 
 class Before(Prepare):

@@ -8,14 +8,14 @@ from typing import Any
 
 from steersman.journal.modes.labels import Labels
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Planned, Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
 from steersman.store import Variable
 
 LABEL_HANG_S = 24 * 3600.0  # a call takes less
 
 
 @dataclass(frozen=True)
-class Label(Stage):
+class Label(StageKind):
     kind, kept, arguments = "label", "labelling", ("params", "frame")
     role, recorded = "labelling", "label"
 
@@ -34,11 +34,11 @@ class Label(Stage):
         yield "labels", True, str(rule or "those alone that segments ask for by out.label()")
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown | None:
+    def shown(cls, state: State, *, alive: bool) -> StageView | None:
         labels = state.mode(Labels)
         if cls.recorded not in state.run.stages:  # an older journal does not say which there are; no older run has it
             return None
         begun = sum(each.label in labels.begun for each in labels.waiting)
         counts = labels.counts.get("labels", {})
         now = f"{begun:,} at work" if begun and alive else ""
-        return Shown(now, {how: f"{number:,}" for how, number in counts.items()})
+        return StageView(now, {how: f"{number:,}" for how, number in counts.items()})

@@ -8,11 +8,11 @@ from typing import Any
 
 from steersman.journal.state import State
 from steersman.stages.kinds.simulate import HANG_S
-from steersman.stages.kinds.stage import Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import StageKind, StageView, Trial, Try
 
 
 @dataclass(frozen=True)
-class Score(Stage):
+class Score(StageKind):
     kind, kept, arguments = "score", "scoring", ("params", "model", "frames")
     role, recorded = "scoring", "score"
 
@@ -25,7 +25,7 @@ class Score(Stage):
         yield Try(self.kind, trial.score, self.function)
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown:
+    def shown(cls, state: State, *, alive: bool) -> StageView:
         by = f"under model {state.scored_with}" if state.scored_with else ""
         counts = {"frames": f"{state.scored:,}", "seconds": f"{state.scoring_s:,.3g}"} if state.scored else {}
-        return Shown(by or ("has not run" if not state.scored else ""), counts)
+        return StageView(by or ("has not run" if not state.scored else ""), counts)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import AWorkflow, Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import AWorkflow, StageKind, StageView, Trial, Try
 from steersman.store import Variable
 
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
 
 
 @dataclass(frozen=True)
-class Simulate(Stage):
+class Simulate(StageKind):
     kind, kept, arguments = "simulate", "simulation", ("params", "start", "out")
     role, recorded = "simulation", "simulate"
 
@@ -50,7 +50,7 @@ class Simulate(Stage):
             yield Try("simulate from a frame without a state", trial.simulate_without_state, self.function, False)
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown:
+    def shown(cls, state: State, *, alive: bool) -> StageView:
         walkers = list(state.walkers.values())
         jobs = Counter(
             ("at work" if walker.has_come else "waits in the queue") if walker.alive and alive
@@ -63,4 +63,4 @@ class Simulate(Stage):
             jobs["went home"] -= lost
         busy = sum(walker.running is not None for walker in walkers if walker.alive) if alive else 0
         counts = {"segments": f"{state.ended.total():,}", **{how: f"{n:,}" for how, n in state.ended.items()}}
-        return Shown(f"{busy:,} run" if busy else "idle", counts, {k: n for k, n in jobs.items() if n > 0})
+        return StageView(f"{busy:,} run" if busy else "idle", counts, {k: n for k, n in jobs.items() if n > 0})

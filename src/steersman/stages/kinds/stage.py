@@ -60,7 +60,7 @@ class Planned(Protocol):
     def rounds(self) -> bool: ...
 
 
-class Shown(NamedTuple):
+class StageView(NamedTuple):
     """A stage on the page: what it does now, counts, and its Parsl jobs by how they stand."""
 
     now: str = ""
@@ -68,7 +68,7 @@ class Shown(NamedTuple):
     jobs: Mapping[str, int] = {}
 
 
-class Stage:
+class StageKind:
     """What `@wf.<kind>` decorates, or all of this kind.
 
     Attributes:
@@ -88,10 +88,10 @@ class Stage:
     recorded: ClassVar[str] = ""
 
     @classmethod
-    def of(cls, workflow: AWorkflow) -> Stage | None:
+    def of(cls, workflow: AWorkflow) -> StageKind | None:
         """That of a workflow, if it has any."""
         kept = getattr(workflow, cls.kept)
-        return kept if isinstance(kept, Stage) else cls(kept) if kept else None  # type: ignore[call-arg]
+        return kept if isinstance(kept, StageKind) else cls(kept) if kept else None  # type: ignore[call-arg]
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         """What `try` does with it."""
@@ -106,7 +106,7 @@ class Stage:
         yield from ()
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown | None:
+    def shown(cls, state: State, *, alive: bool) -> StageView | None:
         """How it stands in a run, whose file need not be executed; None: it is not on the page.
 
         Args:
@@ -115,14 +115,14 @@ class Stage:
         return None
 
 
-class Plain(Stage):
+class Plain(StageKind):
     """One function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
 
-class Several(Stage):
+class Several(StageKind):
     """Functions by their names."""
 
     def __init__(self, functions: Mapping[str, Any]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Planned, Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
 from steersman.steering import Steering
 from steersman.steering.decide import PRUNES_NONE
 
 
-class Steer(Stage):
+class Steer(StageKind):
     kind, kept, arguments = "steer", "steering", None
 
     def __init__(self, steering: Steering) -> None:
@@ -39,8 +39,8 @@ class Steer(Stage):
         yield "steering", True, f"{how}{at_first}{guided}{where}{pushed}"
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown:
+    def shown(cls, state: State, *, alive: bool) -> StageView:
         waiting = state.waiting_starts
         how = "were not begun" if state.end else "wait"
         now = f"{waiting:,} starts {how}" if waiting else ""
-        return Shown(now, {"starts": f"{state.chosen.total():,}"})
+        return StageView(now, {"starts": f"{state.chosen.total():,}"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Planned, Shown, Stage, Trial, Try
+from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
 from steersman.steering.protocols import AnyOf, StopRule
 from steersman.steering.stop import Budget
 
@@ -19,7 +19,7 @@ Gate = str | Callable[[Any, Any], float]
 
 
 @dataclass(frozen=True)
-class Train(Stage):
+class Train(StageKind):
     kind, kept, arguments = "train", "training", ("params", "frames", "last")
     role, recorded = "training", "train"
 
@@ -59,9 +59,9 @@ class Train(Stage):
             yield "held out", True, "every tenth start"
 
     @classmethod
-    def shown(cls, state: State, *, alive: bool) -> Shown:
+    def shown(cls, state: State, *, alive: bool) -> StageView:
         if not state.models:
-            return Shown("has not run")
+            return StageView("has not run")
         verdicts = Counter(
             {True: "used", False: "not used", None: "running" if alive else "not finished"}[m.accepted]
             for m in state.models
@@ -69,7 +69,7 @@ class Train(Stage):
         training = state.models.under_way if alive else None
         epoch = training.epoch if training else None
         now = f"epoch {epoch.epoch} of {epoch.epochs}" if epoch else "runs" if training else "idle"
-        return Shown(now, {"models": str(len(state.models))}, dict(verdicts))
+        return StageView(now, {"models": str(len(state.models))}, dict(verdicts))
 
 
 def limit(name: str, rule: StopRule) -> float:

@@ -12,7 +12,7 @@ from steersman.journal.lock import driven
 from steersman.journal.state import State
 from steersman.stages.kinds import STAGES
 from steersman.stages.kinds.simulate import Simulate
-from steersman.stages.kinds.stage import Shown
+from steersman.stages.kinds.stage import StageView
 from steersman.stages.kinds.steer import Steer
 from steersman.system import reading
 from steersman.system.plain import flat
@@ -29,7 +29,7 @@ def answer(watched: Watched) -> dict[str, Any]:
     loop = sorted((each for each in STAGES if each.recorded in there), key=lambda each: each is Steer)  # it closes it
     shown = [(each.kind, each.shown(state, alive=alive)) for each in loop]
     at = 1 + next((at for at, each in enumerate(loop) if each is Simulate), -1)
-    shown.insert(at, ("store", Shown(counts={"frames": f"{state.frames:,}"})))
+    shown.insert(at, ("store", StageView(counts={"frames": f"{state.frames:,}"})))
     return {
         "stages": [{"name": kind, **each._asdict()} for kind, each in shown if each],
         "tasks": graph(state),
