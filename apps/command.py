@@ -108,9 +108,9 @@ class _Lines:
             yield line.removesuffix(b"\r").decode(errors="replace")
 
     def rest(self, folder: Path) -> Iterator[str]:
-        if found := self._file.unread(folder / self._name):
-            self._file.take(found)
-            yield found.decode(errors="replace")
+        if text := self._file.unread(folder / self._name):
+            self._file.take(text)
+            yield text.decode(errors="replace")
 
 
 class _Records:
@@ -118,8 +118,8 @@ class _Records:
         self._name, self._record, self._file = name, record, Growing()
 
     def __call__(self, folder: Path) -> Iterator[Any]:
-        found = self._file.unread(folder / self._name)
-        whole = found[: len(found) - len(found) % self._record.itemsize]
+        tail = self._file.unread(folder / self._name)
+        whole = tail[: len(tail) - len(tail) % self._record.itemsize]
         self._file.take(whole)
         yield from np.frombuffer(whole, self._record)
 
@@ -145,14 +145,14 @@ class Growing:
         try:
             with file.open("rb") as opened:
                 opened.seek(self._taken - len(self._last))
-                found = opened.read()
+                content = opened.read()
         except FileNotFoundError:
-            found = b""
-        if not found.startswith(self._last):
+            content = b""
+        if not content.startswith(self._last):
             problem = f"its first {self._taken:,} bytes, of which frames were read, are not there any more"
             advice = "let the program append to the file, or give `command` a reader of your own"
             raise EngineError(f"{file}: {problem}; {advice}")
-        return found[len(self._last) :]
+        return content[len(self._last) :]
 
     def take(self, data: bytes) -> None:
         """Args: data: the first bytes of those that were unread."""

@@ -99,8 +99,8 @@ def system(folder: str | Path, settings: str, *, grompp: Sequence[str] = GROMPP)
         MissingExtra: MDAnalysis is not installed.
     """
     folder = Path(folder)
-    found = (path for pattern in FILES for path in sorted(folder.glob(pattern)))
-    files = {str(path.relative_to(folder)): path.read_text() for path in found}
+    paths = (path for pattern in FILES for path in sorted(folder.glob(pattern)))
+    files = {str(path.relative_to(folder)): path.read_text() for path in paths}
     with TemporaryDirectory(prefix="gromacs-") as name:
         _prepare(Path(name), files, settings, grompp)
         return _system(Path(name), files)

@@ -43,18 +43,18 @@ def settled(site: Site) -> Site:
     """
     if not site.inside:
         return site
-    found = allocation()
-    if found is None:
+    job = allocation()
+    if job is None:
         variables = ", ".join(each.IN_JOB for each in SCHEDULERS.values())
         words = f"this process does not run in a job: none of {variables} is set; start it in a job"
         raise BadSite(site.name, words)
     beside = {role: one.nodes for role, one in site.workers.items() if role != "simulation"}
-    simulation = site.simulation.nodes or found.nodes - sum(beside.values())
-    if simulation + sum(beside.values()) > found.nodes or simulation < 1:
+    simulation = site.simulation.nodes or job.nodes - sum(beside.values())
+    if simulation + sum(beside.values()) > job.nodes or simulation < 1:
         each = {"simulation": site.simulation.nodes or "at least 1"} | beside
         asked = ", ".join(f"{nodes} for {role}" for role, nodes in each.items() if nodes)
-        raise BadSite(site.name, f"nodes: {asked}: the job has only {found.nodes} nodes")
-    left_s = None if found.ends is None else found.ends - time.time()
+        raise BadSite(site.name, f"nodes: {asked}: the job has only {job.nodes} nodes")
+    left_s = None if job.ends is None else job.ends - time.time()
     if left_s is not None and left_s <= site.margin_s:
         kept = f"margin_s = {site.margin_s:g} s are reserved for writing"
         raise BadSite(site.name, f"this job ends in {left_s:.0f} s, and {kept}; start in a longer job")

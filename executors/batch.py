@@ -73,14 +73,14 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         name = f"{job_name}.{time.time()}"
         script = self.script(command, tasks_per_node, name)
         code, out, err = self.execute_wait(self.scheduler.submit(script))
-        found = re.search(self.scheduler.ID, out)
-        if code or found is None:
+        number = re.search(self.scheduler.ID, out)
+        if code or number is None:
             refused = Refused(f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
             self._refusal = (time.monotonic(), refused)
             raise refused
-        script.with_name(f"{script.name}{JOB}").write_text(found[1])
-        self.resources[found[1]] = {"job_id": found[1], "status": JobStatus(JobState.PENDING)}
-        return found[1]
+        script.with_name(f"{script.name}{JOB}").write_text(number[1])
+        self.resources[number[1]] = {"job_id": number[1], "status": JobStatus(JobState.PENDING)}
+        return number[1]
 
     def cancel(self, job_ids: Sequence[str]) -> list[bool]:
         """Cancel jobs. Returns: whether, for each."""
@@ -108,8 +108,8 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
     def why_queued(self, job: str) -> str:
         """In the scheduler's words why a job waits in its queue; "" where it does not say."""
         command, pattern = self.scheduler.WHY_QUEUED
-        found = re.search(pattern, self.execute_wait(command.format(job=shlex.quote(job)))[1]) if command else None
-        return found[1].strip() if found else ""
+        reason = re.search(pattern, self.execute_wait(command.format(job=shlex.quote(job)))[1]) if command else None
+        return reason[1].strip() if reason else ""
 
     @property
     def status_polling_interval(self) -> int:

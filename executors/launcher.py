@@ -89,10 +89,10 @@ def part(site: Site, role: str) -> str:
 
 def scheduler_of(site: Site) -> type[Scheduler]:
     """Whose nodes they are. Raises: BadSite: they are those of a job, and this is none."""
-    found = type(site.scheduler) if site.scheduler else scheduler_here()
-    if found is None:
+    kind = type(site.scheduler) if site.scheduler else scheduler_here()
+    if kind is None:
         raise BadSite(site.name, "this process does not run in a job of a scheduler; start it in one")
-    return found
+    return kind
 
 
 class Started(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types

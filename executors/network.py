@@ -30,16 +30,16 @@ def driver_address(site: Site) -> str:
     if site.tunnel:
         return LOOPBACK
     try:
-        found = socket.gethostbyname(socket.gethostname())
+        address = socket.gethostbyname(socket.gethostname())
     except OSError:
-        found = ""
-    if not found or found.startswith("127."):
+        address = ""
+    if not address or address.startswith("127."):
         raise BadSite(
             site.name,
             f"the host name {socket.gethostname()!r} has no address that other machines can reach; "
             f"set `interface:` in the site file to one of {', '.join(_interfaces())}",
         )
-    return found
+    return address
 
 
 def try_tunnel(site: Site) -> None:
@@ -68,10 +68,10 @@ def try_tunnel(site: Site) -> None:
 
 
 def _of_interface(site: Site) -> str:
-    found = _interfaces()
-    if site.interface not in found:
-        raise BadSite(site.name, f"interface = {site.interface}: this machine has {', '.join(found)}")
-    return found[site.interface]
+    addresses = _interfaces()
+    if site.interface not in addresses:
+        raise BadSite(site.name, f"interface = {site.interface}: this machine has {', '.join(addresses)}")
+    return addresses[site.interface]
 
 
 def _interfaces() -> dict[str, str]:

@@ -127,8 +127,8 @@ def _lines(site: Site, wanted: Workers, run: Path | None) -> list[str]:
         file = packed.pack(run.parent) if run else Path("environment.tar")
         lines.append(packed.named(file, site.scheduler.BROADCAST if site.scheduler else ""))
     if site.inside and wanted.nodes:
-        found = allocation()
-        ends = None if found is None or found.ends is None else f"{found.ends:.0f}"
+        job = allocation()
+        ends = None if job is None or job.ends is None else f"{job.ends:.0f}"
     else:
         ends = None if wanted.walltime_s is None else f"$(( $(date +%s) + {int(wanted.walltime_s)} ))"
     return lines if ends is None else [*lines, f"export STEERSMAN_BLOCK_ENDS={ends}"]

@@ -128,7 +128,7 @@ def _gpus(site: Site) -> Iterator[Finding]:
     if asked and not site.inside:
         there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
         numbers = (re.match(r"[0-9]+(?![^.:])", name) for name in asked)  # 1, and 1.0 of tiles; no UUID
-        lacking = [f"no GPU {found[0]}" for found in numbers if found and int(found[0]) >= there]
+        lacking = [f"no GPU {index[0]}" for index in numbers if index and int(index[0]) >= there]
         cure = "write `gpus: 0` in a copy of the site file, or use --site laptop"
         none = f"{len(asked)} requested, but /dev shows none: {cure}" if not there else ""
         yield Finding("GPUs", there > 0 and not lacking, none or ", ".join([f"{there} in /dev", *sorted(lacking)]))
@@ -244,8 +244,8 @@ def _network(site: Site) -> Finding:
 def _looked(site: Site) -> Iterator[Finding]:
     for role, one in site.executors.items():
         try:
-            if found := isinstance(one, Blockless) and one.look(site.name):
-                yield Finding(f"{role} executor", True, found)
+            if words := isinstance(one, Blockless) and one.look(site.name):
+                yield Finding(f"{role} executor", True, words)
         except BadSite as wrong:
             yield Finding(f"{role} executor", False, wrong.problem)
 

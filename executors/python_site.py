@@ -93,8 +93,8 @@ def _executors(name: str, made: Config) -> dict[str, Any]:
         if role not in labelled:
             labels = ", ".join(labelled) or "none"
             raise BadSite(name, f"its executors are labelled {labels}; one with label={role!r} is needed")
-    found = {role: labelled[role] for role in ROLES if role in labelled}
-    for role, executor in found.items():
+    executors = {role: labelled[role] for role in ROLES if role in labelled}
+    for role, executor in executors.items():
         if role == "scoring" and isinstance(executor, ThreadPoolExecutor):
             continue
         if not _has_blocks(executor) or isinstance(executor, MPIExecutor):
@@ -102,7 +102,7 @@ def _executors(name: str, made: Config) -> dict[str, Any]:
                                 "processes: use HighThroughputExecutor")  # fmt: skip
         if _slots(executor) == 0:
             raise BadSite(name, f"the executor {role!r} has no number of workers; set max_workers_per_node=...")
-    return found
+    return executors
 
 
 def _has_blocks(executor: Any) -> bool:

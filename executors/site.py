@@ -374,8 +374,8 @@ def own() -> Path:
 
 def sites() -> dict[str, Path]:
     """The site files that come with Steersman and those of the user, by name; the user's win."""
-    found = [*SHIPPED.glob("*.yaml"), *own().glob("*.yaml"), *own().glob("*.py")]
-    by_name = {path.stem: path for path in found}
+    files = [*SHIPPED.glob("*.yaml"), *own().glob("*.yaml"), *own().glob("*.py")]
+    by_name = {path.stem: path for path in files}
     return {name: by_name[name] for name in sorted(by_name)}
 
 

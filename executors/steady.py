@@ -126,8 +126,8 @@ def remove_left(run: Path) -> None:
 
 def _named(run: Path) -> str:
     """What their names begin with: by the folder itself, as another may have the same path in another container."""
-    found = run.stat()
-    return f"mp-{hashlib.sha256(f'{found.st_dev} {found.st_ino}'.encode()).hexdigest()[:8]}"
+    status = run.stat()
+    return f"mp-{hashlib.sha256(f'{status.st_dev} {status.st_ino}'.encode()).hexdigest()[:8]}"
 
 
 def _name_after_run() -> None:

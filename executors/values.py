@@ -41,10 +41,10 @@ Line = Annotated[str, matching(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*", "write one
 
 def seconds(text: str) -> float:
     """Of 90, 90s, 30m, 2h, 02:00:00 or 1-12:00:00, as schedulers write a day and twelve hours. Raises: ValueError."""
-    if found := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{0,9})?)([smh]?)", text, re.ASCII):
-        return float(found[1]) * UNITS[found[2] or "s"]
-    if found := re.fullmatch(r"(?:([0-9]{1,4})-)?([0-9]{1,4}):([0-5][0-9]):([0-5][0-9])", text, re.ASCII):
-        days, hours, minutes, rest = (int(each or 0) for each in found.groups())
+    if match := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{0,9})?)([smh]?)", text, re.ASCII):
+        return float(match[1]) * UNITS[match[2] or "s"]
+    if match := re.fullmatch(r"(?:([0-9]{1,4})-)?([0-9]{1,4}):([0-5][0-9]):([0-5][0-9])", text, re.ASCII):
+        days, hours, minutes, rest = (int(each or 0) for each in match.groups())
         return 86400 * days + 3600 * hours + 60 * minutes + rest
     raise ValueError("write e.g. 90s, 30m, 2h, 02:00:00, 1-12:00:00 (days-hours:minutes:seconds), or seconds")
 

@@ -229,9 +229,9 @@ def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
 def _read(folder: Path, name: str, digest: str) -> dict[str, torch.Tensor]:
     path = folder / name
     try:
-        found = sha256(path)
-        if found != digest:
-            raise DamagedFile(f"{folder}: {name} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)")
+        actual = sha256(path)
+        if actual != digest:
+            raise DamagedFile(f"{folder}: {name} is not what was saved (sha256 {actual[:12]}..., not {digest[:12]}...)")
         return dict(load_file(path))
     except (OSError, SafetensorError, reading.OddFile) as unreadable:
         raise DamagedFile(f"{folder}: no readable {name} ({unreadable})") from unreadable

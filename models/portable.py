@@ -62,13 +62,13 @@ def write(model: Model, path: Path, shape: Sequence[int] | None = None) -> None:
             expected = _several(module(compared))
             try:
                 FORMATS[path.suffix][0](module, traced, new)
-                found = FORMATS[path.suffix][1](new)(compared)
+                outputs = FORMATS[path.suffix][1](new)(compared)
             except MissingExtra:
                 raise
             except Exception as error:  # whatever a tracer meets
                 name = type(model).__name__
                 raise BadInput(f"a {name} cannot be written as {path.suffix}: {told(error)[:500]}") from error
-        _compare(path, expected, found)
+        _compare(path, expected, outputs)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
@@ -92,8 +92,8 @@ def _several(outputs: Any) -> list[Tensor]:
     return [outputs] if isinstance(outputs, Tensor) else list(outputs)
 
 
-def _compare(path: Path, expected: Sequence[Tensor], found: Sequence[Any]) -> None:
-    for one, other in itertools.zip_longest(expected, found):
+def _compare(path: Path, expected: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+    for one, other in itertools.zip_longest(expected, outputs):
         if one is None or other is None or np.shape(one) != np.shape(other):
             raise EngineError(f"{path}: what was written gives other outputs than the model")
         apart, largest = np.abs(np.asarray(one) - np.asarray(other)).max(), np.abs(np.asarray(one)).max()

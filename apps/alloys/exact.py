@@ -51,12 +51,12 @@ def symmetries(cells: int = CELLS) -> np.ndarray:
     at, edge = sites(cells), 2 * cells
     number = np.full((edge,) * 3, -1)
     number[tuple(at.T)] = np.arange(len(at))
-    found = []
+    permutations = []
     for axes in itertools.permutations(range(3)):
         for signs in itertools.product((1, -1), repeat=3):
             turned = at[:, axes] * np.array(signs)
-            found += [number[tuple(((turned + shift) % edge).T)] for shift in at]
-    return np.array(found)
+            permutations += [number[tuple(((turned + shift) % edge).T)] for shift in at]
+    return np.array(permutations)
 
 
 def orbits(gold: int = GOLD) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

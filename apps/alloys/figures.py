@@ -31,7 +31,7 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         exact: draw the exact values of Cu24Au8 by EMT beside them, if the energies can be those.
     """
     try:
-        found = transition(values)
+        highest = transition(values)
     except AuditsRefused as refused:
         return _refused(values, str(refused))
     energies, order = (np.asarray(values[name], float)[audited(values)] for name in ("truth", "order"))
@@ -63,17 +63,17 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
     share.set_yscale("log")
     share.legend(fontsize=7, loc="lower center")
     capacity.axvspan(
-        float(found.low), float(found.high), color="C1", alpha=0.4, linewidth=0, label="where it is highest"
+        float(highest.low), float(highest.high), color="C1", alpha=0.4, linewidth=0, label="where it is highest"
     )
     capacity.legend(fontsize=7)
     newest, spent = coverage(values)[-1], saved(values)
-    words = f"The heat capacity is highest at {found.value:.1f} K (95 %: {found.low:.1f} to {found.high:.1f})"
+    words = f"The heat capacity is highest at {highest.value:.1f} K (95 %: {highest.low:.1f} to {highest.high:.1f})"
     beside = ""
     if known is not None:
         heat, _ = moments(known.size[None] / known.size.sum(), known.energy, TEMPERATURES_K)
         beside = f"; exact: {peak(heat)[0]:.1f} K"
     bands = "Bands are intervals of 95 %; above the mean of random configurations all is one bin."
-    return figure, f"{words}{beside}. {found.audits} audits; {spent}. In {newest}. {bands}"
+    return figure, f"{words}{beside}. {highest.audits} audits; {spent}. In {newest}. {bands}"
 
 
 def _refused(values: Mapping[str, Any], why: str) -> tuple[Figure, str] | None:

@@ -96,16 +96,16 @@ class Surrogate(Model):
         energy = energies(committee, lattice)
         with torch.no_grad():
             top = float(energy(states).mean())
-        found = density(
+        learned = density(
             states, energy, lattice.swapped, width=bin_eV, learn=measure // 8, top=top, seed=seed,
             measure=measure if last is not None else measure // 16,
         )  # fmt: skip
-        model = cls(lattice.kinds, members, width, len(found.ln_g), len(found.bins.number), len(lattice), walkers)
+        model = cls(lattice.kinds, members, width, len(learned.ln_g), len(learned.bins.number), len(lattice), walkers)
         model.committee.load_state_dict(committee.state_dict())
         version = 1 + (int(last.facts[0]) if last is not None else 0)
         for name, value in (
-            ("ln_g", found.ln_g), ("ln_error", found.error), ("grid", [found.bins.low, found.bins.width]),
-            ("number", found.bins.number), ("pool", found.states), ("facts", [version, found.steps]),
+            ("ln_g", learned.ln_g), ("ln_error", learned.error), ("grid", [learned.bins.low, learned.bins.width]),
+            ("number", learned.bins.number), ("pool", learned.states), ("facts", [version, learned.steps]),
         ):  # fmt: skip
             getattr(model, name).copy_(torch.as_tensor(value))
         model.history, model.card = committee.history, committee.card

@@ -64,20 +64,20 @@ def transition(values: Values) -> Corrected:
         counts = weights * np.exp(-(energies - energies.min()) / (K_EV * at[..., None]))
         return np.stack([at, counts.sum(-1) ** 2 / (counts**2).sum(-1)], -1)
 
-    found = corrected(values, answer)
-    at, effective = found.value
+    highest = corrected(values, answer)
+    at, effective = highest.value
     if effective < FEWEST_EFFECTIVE:
         few = f"at {at:.0f} K the weights are those of {effective:.1f} audits"
         raise AuditsRefused(few, f"{FEWEST_EFFECTIVE:g} or more, or a better surrogate")
     if not TEMPERATURES_K[1] < at < TEMPERATURES_K[-2]:
         raise AuditsRefused(f"the heat capacity is highest at {at:.0f} K, the end of the range", "a peak within it")
-    return Corrected(at, found.low[0], found.high[0], found.audits)
+    return Corrected(at, highest.low[0], highest.high[0], highest.audits)
 
 
 def width_K(values: Values) -> float:
     """Width of the interval of `transition`; as long as that is refused, of all temperatures that it looks at."""
     try:
-        found = transition(values)
+        highest = transition(values)
     except AuditsRefused:
         return float(TEMPERATURES_K[-1] - TEMPERATURES_K[0])
-    return float(found.high - found.low)
+    return float(highest.high - highest.low)

@@ -22,9 +22,9 @@ def judgement(said: np.ndarray, points: np.ndarray) -> dict[str, np.ndarray]:
         errs. Both are means over parameters and crops, in units of half a parameter's range.
     """
     of_crops = said.reshape(len(points), CROPS, -1, DIMENSIONS)
-    found = of_crops.mean(2)
-    error = np.abs(found - targets(points)[:, None]).mean((1, 2))
-    return {"found": found, "spread": of_crops.std(2).mean((1, 2)), "error": error}
+    mean = of_crops.mean(2)
+    error = np.abs(mean - targets(points)[:, None]).mean((1, 2))
+    return {"found": mean, "spread": of_crops.std(2).mean((1, 2)), "error": error}
 
 
 def errors_of_summary(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> np.ndarray:
@@ -37,8 +37,8 @@ def errors_of_summary(values: Mapping[str, np.ndarray], held_out: np.ndarray) ->
     wanted = targets(values["point"])[:, None].repeat(CROPS, axis=1)
     summaries = values["summary"]
     known, asked = (summaries[part].reshape(-1, summaries.shape[-1]) for part in (~held_out, held_out))
-    found = regressed(known, wanted[~held_out].reshape(-1, DIMENSIONS), asked)
-    return np.asarray(found - wanted[held_out].reshape(-1, DIMENSIONS))
+    guess = regressed(known, wanted[~held_out].reshape(-1, DIMENSIONS), asked)
+    return np.asarray(guess - wanted[held_out].reshape(-1, DIMENSIONS))
 
 
 def regressed(known: np.ndarray, targets: np.ndarray, asked: np.ndarray) -> np.ndarray:

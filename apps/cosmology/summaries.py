@@ -36,9 +36,9 @@ def summary(cubes: np.ndarray) -> np.ndarray:
     size, values = cubes.shape[-1], cubes.astype(np.float32)
     power = np.abs(np.fft.fftn(values, axes=(2, 3, 4))) ** 2 / size**3
     band = _bands(size)
-    found = [np.log(values.var((2, 3, 4)))]
-    found += [np.log(power[:, :, band == number].mean(2)) for number in range(BANDS)]
-    return np.stack(found, axis=2).reshape(len(cubes), -1).astype(np.float32)
+    statistics = [np.log(values.var((2, 3, 4)))]
+    statistics += [np.log(power[:, :, band == number].mean(2)) for number in range(BANDS)]
+    return np.stack(statistics, axis=2).reshape(len(cubes), -1).astype(np.float32)
 
 
 def _bands(size: int) -> np.ndarray:

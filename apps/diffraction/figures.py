@@ -43,12 +43,12 @@ def classes(committee: Committee | None, frames: Mapping[str, np.ndarray]) -> tu
             )
         if label % BINS**2 == 0:
             axes.set_ylabel(CRYSTALS[label // BINS**2])
-        found = np.flatnonzero(labels == label)
-        if not len(found):
+        rows = np.flatnonzero(labels == label)
+        if not len(rows):
             axes.imshow(np.full(patterns.shape[1:], np.nan))
             axes.set_frame_on(False)
             continue
-        first = found[0]
+        first = rows[0]
         _pattern(axes, patterns[first])
         axes.set_xlabel(f"{100 * share[first, label]:.0f} %", color=RIGHT if right[first] else WRONG, fontsize=7)
     caption = f"{(~right).sum()} of {len(labels)} patterns that no training saw are named wrongly."
@@ -101,8 +101,8 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
         said: (n, members, 32, 32) of these by a committee, V angstrom.
         beside: mean error of who knows the crystal only, V angstrom.
     """
-    true, found = frames["potential"], said.mean(1)
-    errors = np.abs(found - true).mean((1, 2))
+    true, predicted = frames["potential"], said.mean(1)
+    errors = np.abs(predicted - true).mean((1, 2))
     kinds = np.array([bin_of(share, len(potential.CRYSTALS)) for share in frames["point"][:, 0]])
     shown = [_median(errors, kinds == kind) for kind in np.unique(kinds)]
     figure = Figure((7.2, 1.6 * len(shown) + 0.3), layout="constrained")
@@ -112,8 +112,8 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
         pattern.set(ylabel=potential.CRYSTALS[kinds[first]], ylim=pattern.get_xlim()[::-1])
         most = float(true[first].max())
         _window(left, true[first], vmin=0, vmax=most)
-        pixels = _window(middle, found[first], vmin=0, vmax=most)
-        off = _window(right, found[first] - true[first], vmin=-most / 2, vmax=most / 2, cmap="RdBu_r")
+        pixels = _window(middle, predicted[first], vmin=0, vmax=most)
+        off = _window(right, predicted[first] - true[first], vmin=-most / 2, vmax=most / 2, cmap="RdBu_r")
         for axes, image in ((middle, pixels), (right, off)):
             figure.colorbar(image, ax=axes, fraction=0.046, pad=0.04).ax.tick_params(labelsize=6)
         right.set_ylabel(f"mean error {errors[first]:.0f}", fontsize=7)

@@ -102,8 +102,8 @@ def _on_pixels(pattern: np.ndarray, sampling: tuple[float, float]) -> np.ndarray
         PIXEL_MRAD * (np.arange(n) - (n - 1) / 2) / step + size // 2
         for n, step, size in zip((ROWS, COLUMNS), sampling, pattern.shape, strict=True)
     ]
-    found = map_coordinates(pattern, np.meshgrid(*where, indexing="ij"), order=1)
-    return np.asarray(found * (PIXEL_MRAD**2 / (sampling[0] * sampling[1])), np.float32)
+    image = map_coordinates(pattern, np.meshgrid(*where, indexing="ij"), order=1)
+    return np.asarray(image * (PIXEL_MRAD**2 / (sampling[0] * sampling[1])), np.float32)
 
 
 @functools.lru_cache(maxsize=1)

@@ -75,9 +75,9 @@ def _pdb(path: str, text: str) -> Atoms:
             named = f"{line[:16]} {residue_and_state(row.name)[0]:<4}{line[21:]}".ljust(80)
             kept.append(f"{named[:72]}{row.name:<4}{named[76:]}")  # the segment carries the name through the parser
     structure = PdbStructure(io.StringIO("\n".join(kept)))
-    found = app.PDBFile(structure)
+    pdb = app.PDBFile(structure)
     names = [next(residue.iter_atoms()).segment_id for residue in structure.iter_residues()]
-    return Atoms(found.topology, found.positions, names)
+    return Atoms(pdb.topology, pdb.positions, names)
 
 
 def _of_first_model(lines: Iterable[str]) -> Iterable[str]:
@@ -127,9 +127,9 @@ def _mmcif(path: str, text: str) -> Atoms:
                 own[at["label_alt_id"]] = "."
             names[own[at["id"]]] = row.name
             kept.append(" ".join(own))
-    found = app.PDBxFile(io.StringIO("\n".join(kept) + "\n"))
-    firsts = (next(residue.atoms()).id for residue in found.topology.residues())
-    return Atoms(found.topology, found.positions, [names[first] for first in firsts])
+    mmcif = app.PDBxFile(io.StringIO("\n".join(kept) + "\n"))
+    firsts = (next(residue.atoms()).id for residue in mmcif.topology.residues())
+    return Atoms(mmcif.topology, mmcif.positions, [names[first] for first in firsts])
 
 
 def _mmcif_row(row: dict[str, str]) -> _Row:
@@ -147,11 +147,11 @@ def _mmcif_row(row: dict[str, str]) -> _Row:
 
 def _conformers(path: str, rows: Iterable[_Row]) -> dict[tuple[str, ...], str]:
     """Residue -> the label of its most occupied alternate location; one that lacks atoms comes after all others."""
-    found: defaultdict[tuple[str, ...], list[_Row]] = defaultdict(list)
+    rows_of: defaultdict[tuple[str, ...], list[_Row]] = defaultdict(list)
     for row in rows:
-        found[row.residue].append(row)
+        rows_of[row.residue].append(row)
     chosen, words = {}, []
-    for residue, atoms in found.items():
+    for residue, atoms in rows_of.items():
         labels = sorted({row.alternate for row in atoms} - {""})
         if labels:
             chosen[residue] = min(labels, key=lambda label: (_lacks(atoms, label), -_occupancy(atoms, label), label))

@@ -74,8 +74,8 @@ def return_times(rare: Splitting, scores: Scores, window_days: float, outcome: s
         return None
     ends = scores.column(rare.outcome)[scores.ends & (scores.age == rare.window)]
     levels = np.unique(np.append(np.quantile(ends, np.linspace(0.5, 1, 60)[:-1]), rare.above))
-    found = [rare.estimate(scores, above=float(level)) for level in levels]
-    p, low, high = np.array([(each.probability, each.low, each.high) for each in found]).T
+    estimates = [rare.estimate(scores, above=float(level)) for level in levels]
+    p, low, high = np.array([(each.probability, each.low, each.high) for each in estimates]).T
     seen, members = p > 0, whole.windows * whole.members
     half = Z_95 * np.sqrt(p * (1 - p) / members)
     figure = Figure((7.2, 3.0), layout="constrained")
@@ -158,11 +158,11 @@ def forecast_errors(
     figure = Figure((7.2, 2.7), layout="constrained")
     axes = figure.subplots()
     days = np.arange(steps + 1) * every_s / DAY
-    for (name, found), look in zip(curves.items(), (("0.6", "-"), ("0.2", "--"), ("C0", "-")), strict=True):
-        axes.plot(days, forecasts.vrmse(found, true)[:, 3], color=look[0], linestyle=look[1], label=name)
+    for (name, forecast), look in zip(curves.items(), (("0.6", "-"), ("0.2", "--"), ("C0", "-")), strict=True):
+        axes.plot(days, forecasts.vrmse(forecast, true)[:, 3], color=look[0], linestyle=look[1], label=name)
     axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
     axes.legend(**ABOVE)
-    last = {name: forecasts.vrmse(found, true)[-1, 3] for name, found in curves.items()}
+    last = {name: forecasts.vrmse(forecast, true)[-1, 3] for name, forecast in curves.items()}
     words = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
     return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {words}."
 

@@ -46,8 +46,8 @@ def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.nd
     error = np.zeros(len(fields))
     with torch.no_grad():
         for part in np.array_split(later, -(-len(later) // BATCH)) if len(later) else []:
-            found = model(torch.from_numpy(fields[part - 1])).numpy()
-            error[part] = _relative(found[:, None], fields[part, None])[:, 0].mean(1)
+            predicted = model(torch.from_numpy(fields[part - 1])).numpy()
+            error[part] = _relative(predicted[:, None], fields[part, None])[:, 0].mean(1)
     return error
 
 
@@ -62,8 +62,8 @@ def error_map(model: Forecaster | None, frames: Mapping[str, np.ndarray] | None)
     fields = np.stack([frames[name] for name in FIELDS], 1)
     with torch.no_grad():
         parts = np.array_split(later, -(-len(later) // BATCH))
-        found = np.concatenate([model(torch.from_numpy(fields[part - 1])).numpy() for part in parts])
-    error = np.sqrt(((found - fields[later])[:, 0] ** 2).mean(axis=0))
+        predicted = np.concatenate([model(torch.from_numpy(fields[part - 1])).numpy() for part in parts])
+    error = np.sqrt(((predicted - fields[later])[:, 0] ** 2).mean(axis=0))
     words = f"{len(later)} held-out forecasts of the next frame err by {error.mean():.3g} m of height on average"
     return error, f"{words}, by {error.max():.3g} m where they err most."
 
@@ -112,8 +112,8 @@ def as_costly(
 def timed(function: Callable[[], Result]) -> tuple[Result, float]:
     """What a function gives, and the CPU seconds that it takes."""
     begun = time.process_time()
-    found = function()
-    return found, time.process_time() - begun
+    result = function()
+    return result, time.process_time() - begun
 
 
 def truncated(model: ShallowWater, states: torch.Tensor) -> torch.Tensor:
@@ -149,12 +149,12 @@ def persistence(runs: np.ndarray) -> np.ndarray:
     return np.repeat(runs[:, :1], runs.shape[1], 1)
 
 
-def vrmse(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+def vrmse(predicted: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Error over the spread of the truth, by area, as the mean over runs: (times, 4) of each field and of their mean.
 
     Source: Ohana et al. (2024), The Well, arXiv 2412.00568.
     """
-    each = _relative(found, true).mean(0)
+    each = _relative(predicted, true).mean(0)
     return np.concatenate([each, each.mean(1, keepdims=True)], 1)
 
 
@@ -168,8 +168,8 @@ def area(runs: np.ndarray) -> np.ndarray:
     return np.asarray(np.polynomial.legendre.leggauss(runs.shape[3])[1][:, None] / (2 * runs.shape[4]))
 
 
-def _relative(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+def _relative(predicted: np.ndarray, true: np.ndarray) -> np.ndarray:
     """(runs, times, 3): root of the mean square error over the spread of the truth, each over the sphere."""
     weights = area(true)
     spread = ((true - averaged(true)[..., None, None]) ** 2 * weights).sum((3, 4))
-    return np.asarray(np.sqrt(((found - true) ** 2 * weights).sum((3, 4)) / spread))
+    return np.asarray(np.sqrt(((predicted - true) ** 2 * weights).sum((3, 4)) / spread))

@@ -104,23 +104,23 @@ class Scheme:
         _add_to(coasting, self._first, torch.lerp(n1, last, 2.0, out=last), stage)  # 2 n3 - n1
         self._tendency(stage, last)
         _apply(self._whole[0], before, stage)
-        for propagator, found in zip(self._whole[1:], (n1, n2, last), strict=True):
-            _add_to(stage, propagator, found, stage)
+        for propagator, derivative in zip(self._whole[1:], (n1, n2, last), strict=True):
+            _add_to(stage, propagator, derivative, stage)
         return self._state(stage, coasting)
 
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt of everything but the linear gravity waves."""
-        before, found, room, *_ = self._workspace(state.shape[2] // self._columns).states
+        before, derivative, room, *_ = self._workspace(state.shape[2] // self._columns).states
         self._rows(state, room, before)
-        self._tendency(before, found)
-        return self._state(found, room)
+        self._tendency(before, derivative)
+        return self._state(derivative, room)
 
     def _tendency(self, rows: torch.Tensor, out: torch.Tensor) -> None:
         grid = self._workspace(rows.shape[1]).grid
         self._calculus.wind(rows[1], rows[0], grid.rows[:2])
         torch.add(rows[1:], self._background, out=grid.rows[2:])
-        found = grid(_fluxes)
-        eastward, northward, twice_energy = found[0:-1:2], found[1::2], found[-1]
+        spectrum = grid(_fluxes)
+        eastward, northward, twice_energy = spectrum[0:-1:2], spectrum[1::2], spectrum[-1]
         self._calculus.curl(eastward[0], northward[0], out[0])
         self._calculus.convergence(eastward, northward, out[1:])
         out[0].addcmul_(self._half_laplace, twice_energy)
@@ -168,15 +168,15 @@ class Scheme:
             (damping * step / 6, step * (4 * three - two) * damping),
         )
         over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
-        found = []
+        propagators = []
         for at_rest, f in functions:
             straight = torch.stack([self._packing.factors(each) for each in (f.real, at_rest, f.real, at_rest)])
             crossed = f.imag * over
             speeding, rising = (
                 self._packing.factors(each) for each in (crossed * laplace, -crossed * mean_geopotential)
             )
-            found.append((straight[: self._columns, None, None], speeding, rising))
-        return found
+            propagators.append((straight[: self._columns, None, None], speeding, rising))
+        return propagators
 
 
 def _together(members: int, fields: int, sphere: SphericalHarmonics) -> int:
@@ -215,14 +215,14 @@ def _cross(propagator: Propagator, rows: torch.Tensor, out: torch.Tensor) -> Non
 def phi(n: int, z: np.ndarray) -> np.ndarray:
     """phi_n(z) = (exp(z) - sum of its first n Taylor terms) / z^n, by its series near 0."""
     near = np.abs(z) < 1
-    found = np.zeros_like(z)
+    result = np.zeros_like(z)
     term = np.full(near.sum(), 1 / math.factorial(n), dtype=z.dtype)
     for j in range(TERMS):
-        found[near] += term
+        result[near] += term
         term = term * z[near] / (n + j + 1)
     far = z[~near]
     value = np.exp(far)
     for j in range(n):
         value = (value - 1 / math.factorial(j)) / far
-    found[~near] = value
-    return found
+    result[~near] = value
+    return result

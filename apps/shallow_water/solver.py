@@ -86,8 +86,8 @@ class Frame:
     @property
     def stored(self) -> dict[str, np.ndarray]:
         """All but the time, by the names of FIELDS."""
-        found = {name: getattr(self, name) for name in FIELDS if name != "time"}
-        return {name: values for name, values in found.items() if values is not None}
+        fields = {name: getattr(self, name) for name in FIELDS if name != "time"}
+        return {name: values for name, values in fields.items() if values is not None}
 
 
 def run(start: Start, *, seed: int, parameters: np.ndarray | None = None, **settings: Any) -> Iterator[Frame]:
@@ -215,15 +215,15 @@ def stationary(members: int, days: int, *, seed: int = 0, every_days: int = 5, *
     Raises: SimulationUnstable: a member is.
     """
     given: dict[str, Any] = {"case": "stirred", "report_hours": 24.0} | settings
-    found, seeds = [], [int(each) for each in np.random.SeedSequence(seed).generate_state(members, np.uint64)]
+    states, seeds = [], [int(each) for each in np.random.SeedSequence(seed).generate_state(members, np.uint64)]
     whole = run_members([Start()] * members, seeds=seeds, days=FORGOTTEN_DAYS + days, **given)
     for day, frames in enumerate(whole, 1):
         for frame in frames:
             if isinstance(frame, Exception):
                 raise frame
             if day > FORGOTTEN_DAYS and not (day - FORGOTTEN_DAYS) % every_days:
-                found.append(frame.state)
-    return np.stack(found)
+                states.append(frame.state)
+    return np.stack(states)
 
 
 def of_archive(start: Start, seed: int) -> Start:
@@ -412,8 +412,8 @@ class ShallowWater:
         carried = (
             [GRAVITY * depth] if case.tracer is None else [GRAVITY * depth, GRAVITY * depth * self._field(case.tracer)]
         )
-        found = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried)))
-        a, b, *amounts = torch.split(found, 1, 2)
+        spectra = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried)))
+        a, b, *amounts = torch.split(spectra, 1, 2)
         return torch.cat((self._calculus.curl(a, b), self._calculus.divergence(a, b), *amounts), 2) * self.sphere.inside
 
     def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -426,8 +426,8 @@ class ShallowWater:
         """Fields by the names of FIELDS, and the depth: (members, latitude, longitude)."""
         ground = self.sphere.synthesis(self.ground) / GRAVITY
         depth, u, v, vorticity, *tracer = self.fields(state)
-        found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
-        return found | dict(zip(["tracer"], tracer, strict=False))
+        fields = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
+        return fields | dict(zip(["tracer"], tracer, strict=False))
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""

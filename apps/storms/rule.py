@@ -33,10 +33,10 @@ def classes(height_HW: np.ndarray, vorticity_HW: np.ndarray, flux_HW: np.ndarray
     Returns: (H, W) uint8, places in CLASSES.
     """
     pole = np.sign(latitudes(len(height_HW)))[:, None]
-    found = np.zeros(height_HW.shape, np.uint8)
-    found[rivers(flux_HW * pole, strength)] = RIVER
-    found[cyclones(height_HW, vorticity_HW * pole, strength)] = CYCLONE
-    return found
+    labels = np.zeros(height_HW.shape, np.uint8)
+    labels[rivers(flux_HW * pole, strength)] = RIVER
+    labels[cyclones(height_HW, vorticity_HW * pole, strength)] = CYCLONE
+    return labels
 
 
 def cyclones(height_HW: np.ndarray, spin_HW: np.ndarray, strength: float = 1.0) -> np.ndarray:
@@ -48,13 +48,13 @@ def cyclones(height_HW: np.ndarray, spin_HW: np.ndarray, strength: float = 1.0) 
     places, latitude = _places(height_HW.shape), np.abs(latitudes(len(height_HW)))[:, None]
     belt = (BELT_DEG[0] < latitude) & (latitude < BELT_DEG[1])
     lowest = minimum_filter(height_HW, size=3, mode=("nearest", "wrap")) == height_HW
-    found = np.zeros(height_HW.shape, bool)
+    inside = np.zeros(height_HW.shape, bool)
     for centre in zip(*np.nonzero(lowest & belt & (spin_HW > strength * SPIN)), strict=True):
         away = np.degrees(np.arccos(np.clip(places @ places[centre], -1, 1)))
         around = (away > REACH_DEG) & (away <= 2 * REACH_DEG)
         if height_HW[around].mean() - height_HW[centre] > strength * DEPTH_M:
-            found |= (away <= REACH_DEG) & (spin_HW > strength * SPIN / 2)
-    return found
+            inside |= (away <= REACH_DEG) & (spin_HW > strength * SPIN / 2)
+    return inside
 
 
 def rivers(poleward_HW: np.ndarray, strength: float = 1.0) -> np.ndarray:
@@ -65,13 +65,13 @@ def rivers(poleward_HW: np.ndarray, strength: float = 1.0) -> np.ndarray:
     """
     places, area = _places(poleward_HW.shape), _areas(poleward_HW.shape)
     blobs = _connected(poleward_HW > strength * FLUX)
-    found = np.zeros(poleward_HW.shape, bool)
+    inside = np.zeros(poleward_HW.shape, bool)
     for number in np.unique(blobs[blobs > 0]):
         blob = blobs == number
         length = RADIUS * np.arccos(np.clip(places[blob] @ places[blob].T, -1, 1)).max()
         if length > LONGER_M and area[blob].sum() < NARROWER_M * length:
-            found |= blob
-    return found
+            inside |= blob
+    return inside
 
 
 def _connected(marked_HW: np.ndarray) -> np.ndarray:

@@ -55,16 +55,16 @@ def run(point: Sequence[float] | np.ndarray, seed: int) -> dict[str, np.ndarray]
     for _ in range(round(conditions.days * DAY / STEP_S)):
         state = flow.step(state)
     observed = channels(flow, blurred(flow, state, np.random.default_rng((seed, 1))))
-    found = {"mask": ruled(channels(flow, state)), "ruled": ruled(observed)}
-    return found | {"observed": observed, "point": np.asarray(point, np.float64)}
+    fields = {"mask": ruled(channels(flow, state)), "ruled": ruled(observed)}
+    return fields | {"observed": observed, "point": np.asarray(point, np.float64)}
 
 
 def channels(flow: MoistFlow, state: torch.Tensor) -> np.ndarray:
     """(7, H, W) float32: the fields of a state in the order of CHANNELS."""
     shown = flow.water.shown(state)
     divergence = flow.sphere.synthesis(state[:, :, 1:2])
-    found = shown | {"divergence": divergence, "humidity": shown["tracer"], "flux": shown["tracer"] * shown["v"]}
-    return torch.cat([found[name] for name in CHANNELS]).to(torch.float32).numpy()
+    fields = shown | {"divergence": divergence, "humidity": shown["tracer"], "flux": shown["tracer"] * shown["v"]}
+    return torch.cat([fields[name] for name in CHANNELS]).to(torch.float32).numpy()
 
 
 def blurred(flow: MoistFlow, state: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:

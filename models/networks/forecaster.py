@@ -128,10 +128,10 @@ class Forecaster(Model):
         if isinstance(fields, np.ndarray):
             given = torch.from_numpy(np.asarray(fields, np.float32)).to(self.area.device)
             return self.forecast(given, steps).cpu().numpy()
-        found = fields.new_empty(steps, *fields.shape)
+        states = fields.new_empty(steps, *fields.shape)
         for step in range(steps):
-            found[step] = fields = self(fields)
-        return found
+            states[step] = fields = self(fields)
+        return states
 
     @classmethod
     def fit(

@@ -195,16 +195,16 @@ class Outlook(Model):
         added, held = self._added(small, rows.hats), rows.only(rows.held)
         share = held.shares(added[rows.held], (rows.outcome - ridge)[rows.held] / (held.hats @ base)) * base
         both = ridge + rows.hats @ share * added
-        found = {"ridge": ridge[rows.held], "network": both[rows.held]}
-        calibrations = {name: held.calibrated(x, base) for name, x in found.items()}
-        density = {name: held.log_likelihood(x, calibrations[name]) for name, x in found.items()}
+        predictions = {"ridge": ridge[rows.held], "network": both[rows.held]}
+        calibrations = {name: held.calibrated(x, base) for name, x in predictions.items()}
+        density = {name: held.log_likelihood(x, calibrations[name]) for name, x in predictions.items()}
         gains = np.bincount(held.groups, held.weights * (density["network"] - density["ridge"]))
         taken = "network" if gains.sum() > 2 * math.sqrt((gains**2).sum()) else "ridge"
         if taken == "network":
             self.share.copy_(torch.from_numpy(share))
         self.card["log_likelihood"] = {n: held.mean(each) for n, each in density.items()}
         times = enumerate(rows.times.tolist())
-        self.card["R2"] = {f"{time:g}": {name: held.r2(x, at) for name, x in found.items()} for at, time in times}
+        self.card["R2"] = {f"{time:g}": {name: held.r2(x, at) for name, x in predictions.items()} for at, time in times}
         self._take(taken, plane, calibrations["network"] if taken == "network" else rows.calibrated(ridge, base))
 
     def _take(self, what: str, plane: np.ndarray, calibration: np.ndarray) -> None:
@@ -360,11 +360,11 @@ class Outcomes:
 
     def shares(self, added: np.ndarray, left: np.ndarray) -> np.ndarray:
         """(L,) 0 to 1: how much of what a network adds is worth adding to what is left, (n,) both."""
-        found = []
+        below = []
         for near in self.each():
             worth = near @ added**2 * (1 + PRIOR / max(near.sum(), 1.0))
-            found.append(near @ (added * left) / worth if worth else 0.0)
-        return np.asarray(np.clip(self.smoothed(np.array(found)), 0.0, 1.0))
+            below.append(near @ (added * left) / worth if worth else 0.0)
+        return np.asarray(np.clip(self.smoothed(np.array(below)), 0.0, 1.0))
 
     def smoothed(self, values: np.ndarray) -> np.ndarray:
         """Numbers (L, ...) of times left, where there are few rows with those of the neighbours."""
@@ -376,7 +376,7 @@ class Outcomes:
 
     def calibrated(self, said: np.ndarray, base: np.ndarray) -> np.ndarray:
         """(L, 7), see `calibrated`, from what was said of rows that it was not learned from."""
-        found, places = [], []
+        fits, places = [], []
         for near, size in zip(self.each(), base, strict=True):
             total = near.sum() or 1.0
             centre = near @ said / total
@@ -385,9 +385,9 @@ class Outcomes:
             wrong = (self.outcome - said) / size
             line = np.stack([np.ones_like(u), (said - centre) / deviation], 1)
             moved = np.linalg.solve((line.T * near) @ line + np.diag([1e-9, PRIOR]), line.T @ (near * wrong))
-            found.append([*moved, *_log_spread(wrong - line @ moved, u, near)])
+            fits.append([*moved, *_log_spread(wrong - line @ moved, u, near)])
             places.append((centre, deviation))
-        shift, slope_of_mean, size, slope, bend = self.smoothed(np.array(found)).T
+        shift, slope_of_mean, size, slope, bend = self.smoothed(np.array(fits)).T
         centre, deviation = np.array(places).T
         gain = np.maximum(1 + slope_of_mean * base / deviation, 0.0)
         moved = centre + shift * base - gain * centre
@@ -431,9 +431,9 @@ def regressed(seen: np.ndarray, rows: Outcomes) -> tuple[np.ndarray, np.ndarray]
     ridge = np.zeros(len(seen))
     for at, (mine, said) in enumerate(unseen):
         ridge[mine] += rows.hats[mine, at] * said[:, best[at]]
-    found = np.stack([solved[:, best[at]] for at, (solved, _) in enumerate(planes)])
-    found[:, -1] += [middle for _, middle in planes]
-    return found, ridge
+    coefficients = np.stack([solved[:, best[at]] for at, (solved, _) in enumerate(planes)])
+    coefficients[:, -1] += [middle for _, middle in planes]
+    return coefficients, ridge
 
 
 def _solved(square: np.ndarray, product: np.ndarray) -> np.ndarray:
@@ -451,16 +451,16 @@ def _log_spread(wrong: np.ndarray, u: np.ndarray, near: np.ndarray) -> np.ndarra
     As far as rows are many it is that of errors above 0, which may lie farther: rare events are there.
     """
     terms, total = np.stack([np.ones_like(u), u, u**2], 1), near.sum() or 1.0
-    found = np.array([0.5 * math.log(max(near @ wrong**2 / total, 1e-12)), 0.0, 0.0])
+    size = np.array([0.5 * math.log(max(near @ wrong**2 / total, 1e-12)), 0.0, 0.0])
     prior = np.diag([1e-9, PRIOR, PRIOR])
     for _ in range(12):
-        ratio = wrong**2 * np.exp(-2 * np.clip(terms @ found, -15, 15))
-        step = terms.T @ (near * (ratio - 1)) - prior @ found
-        found = found + np.clip(np.linalg.solve(2 * (terms.T * near) @ terms + prior, step), -1, 1)
+        ratio = wrong**2 * np.exp(-2 * np.clip(terms @ size, -15, 15))
+        step = terms.T @ (near * (ratio - 1)) - prior @ size
+        size = size + np.clip(np.linalg.solve(2 * (terms.T * near) @ terms + prior, step), -1, 1)
     above = near * (wrong > 0)
-    squares = above @ (wrong**2 * np.exp(-2 * np.clip(terms @ found, -15, 15)))
-    found[0] += 0.5 * math.log(max(squares, 1e-12) / (above.sum() or 1.0)) * total / (total + PRIOR)
-    return found
+    squares = above @ (wrong**2 * np.exp(-2 * np.clip(terms @ size, -15, 15)))
+    size[0] += 0.5 * math.log(max(squares, 1e-12) / (above.sum() or 1.0)) * total / (total + PRIOR)
+    return size
 
 
 def calibrated(said: np.ndarray, calibration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -80,7 +80,7 @@ def _rows(data: np.ndarray) -> np.ndarray:
 
 def _centred(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """(n, numbers) float32 of what varies; its digits are lost if float32 comes before the difference."""
-    found = np.empty(x.shape, np.float32)
+    centred = np.empty(x.shape, np.float32)
     for first in range(0, len(x), ROWS):
-        found[first : first + ROWS] = x[first : first + ROWS] - mean
-    return found
+        centred[first : first + ROWS] = x[first : first + ROWS] - mean
+    return centred

@@ -87,9 +87,9 @@ class _Layer(nn.Module):
         spectral = analysed(fields, sphere)
         inside, degree = _kept(sphere)
         matrices = torch.view_as_complex(self.filter)[degree]
-        found = torch.zeros_like(spectral)
-        found[inside] = torch.bmm(spectral[inside], matrices)
-        return synthesized(found, sphere)
+        product = torch.zeros_like(spectral)
+        product[inside] = torch.bmm(spectral[inside], matrices)
+        return synthesized(product, sphere)
 
 
 @functools.lru_cache(maxsize=16)

@@ -82,7 +82,7 @@ class Dense(nn.Module):
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         """Give what the layers add, (B, layers x growth, H, W)."""
-        found: list[Tensor] = []
+        grown: list[Tensor] = []
         for layer in self.layers:
-            found.append(layer(torch.cat([x_BCHW, *found], 1)))
-        return torch.cat(found, 1)
+            grown.append(layer(torch.cat([x_BCHW, *grown], 1)))
+        return torch.cat(grown, 1)

@@ -92,9 +92,9 @@ class Vectors(Members):
 
     def _scaled(self, vectors: np.ndarray, targets: np.ndarray) -> Self:
         for name, samples in (("inputs", real(vectors)), ("targets", real(targets))) if len(vectors) else ():
-            found = spread(samples)
+            spreads = spread(samples)
             getattr(self, f"{name}_mean").copy_(torch.from_numpy(samples.mean(0, dtype=np.float64)))
-            getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(found > 0, found, 1.0)))
+            getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(spreads > 0, spreads, 1.0)))
         return self
 
     def relative(self, name: str, samples: np.ndarray) -> np.ndarray:

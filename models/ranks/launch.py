@@ -204,8 +204,8 @@ def _number(file: Path) -> int:
 
 def _first_node(nodes: str) -> str:
     """`a[03-05,9],b` -> a03: the first of a Slurm node list; this machine where there is none."""
-    found = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
-    return found[1] + (found[2] or "") if found else "127.0.0.1"
+    match = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
+    return match[1] + (match[2] or "") if match else "127.0.0.1"
 
 
 def _backends(store: TCPStore, where: Membership) -> str:

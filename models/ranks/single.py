@@ -18,10 +18,10 @@ from steersman.models.steps.stepper import Stepper
 def parts(order: Tensor, size: int) -> list[Tensor]:
     """Divide samples into steps of `size`. The last may be smaller; one that is left over goes with those before it,
     for of a single sample a batch normalization has no spread."""
-    found = list(torch.split(order, size))
-    if size > 1 and len(found) > 1 and len(found[-1]) == 1:
-        found[-2:] = [torch.cat(found[-2:])]
-    return found
+    batches = list(torch.split(order, size))
+    if size > 1 and len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
 
 
 class Single:

@@ -115,13 +115,13 @@ def _copied(pieces: Iterator[_Piece], targets: Sequence[Path], nodes: _Nodes) ->
     while True:
         mine = next(pieces, NOTHING)
         for _ in range(TRIES):
-            found = [_Piece.unpacked(each) for each in nodes.gathered(mine.packed(nodes.piece_bytes + HEAD + 24))]
-            problem = mine.unreadable or _written(found, targets)
+            gathered = [_Piece.unpacked(each) for each in nodes.gathered(mine.packed(nodes.piece_bytes + HEAD + 24))]
+            problem = mine.unreadable or _written(gathered, targets)
             if nodes.agree(not problem):
                 break
         else:
             return problem
-        if all(piece is not None and piece.file == NOTHING.file for piece in found):
+        if all(piece is not None and piece.file == NOTHING.file for piece in gathered):
             return ""
 
 

@@ -59,13 +59,13 @@ class Strategy:
 
         Raises: UnknownName: anything else.
         """
-        found = re.fullmatch(r"(\w+)(?:\((?:(\w+)=)?(\d+)\))?", word)
-        if found is not None and found[1] in KINDS:
-            kind = KINDS[found[1]]
-            if found[3] is None:
-                return cls(found[1], kind.default)
-            if int(found[3]) in kind.allowed and found[2] in (None, kind.number):
-                return cls(found[1], int(found[3]))
+        match = re.fullmatch(r"(\w+)(?:\((?:(\w+)=)?(\d+)\))?", word)
+        if match is not None and match[1] in KINDS:
+            kind = KINDS[match[1]]
+            if match[3] is None:
+                return cls(match[1], kind.default)
+            if int(match[3]) in kind.allowed and match[2] in (None, kind.number):
+                return cls(match[1], int(match[3]))
         raise UnknownName("strategy", word, STRATEGIES)
 
 

@@ -93,11 +93,11 @@ class SphericalHarmonics:
         along = torch.view_as_real(torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders])
         north, south = along[:, : self.rows // 2], along[:, self.rows // 2 :].flip(1)
         parities = torch.stack((north + south, north - south)).permute(0, 3, 2, 1, 4).flatten(3)
-        found = torch.zeros(self.orders, self.degrees, parities.shape[3], dtype=grid.dtype, device=grid.device)
+        spectrum = torch.zeros(self.orders, self.degrees, parities.shape[3], dtype=grid.dtype, device=grid.device)
         for block in self.blocks:
             parts = [torch.bmm(block.weighted[p], parities[p, block.first : block.end]) for p in (0, 1)]
-            found[block.first : block.end, : 2 * block.pairs] = torch.stack(parts, 2).flatten(1, 2)
-        return torch.view_as_complex(torch.unflatten(found, 2, (-1, 2)))
+            spectrum[block.first : block.end, : 2 * block.pairs] = torch.stack(parts, 2).flatten(1, 2)
+        return torch.view_as_complex(torch.unflatten(spectrum, 2, (-1, 2)))
 
     def _make_blocks(self, sines: np.ndarray) -> list[Wavenumbers]:
         legendre = associated_legendre(self.truncation, sines)

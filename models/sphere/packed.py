@@ -36,12 +36,12 @@ class Packing:
         self.positions = int(ends[-1])
         self.places = [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
         numbers = np.arange(sphere.degree.size).reshape(self._shape)
-        found = [
+        places = [
             numbers[block.first : block.end, parity : 2 * block.pairs : 2].ravel()
             for parity in (0, 1)
             for block in sphere.blocks
         ]
-        self._index = torch.as_tensor(np.concatenate(found), device=sphere.device)
+        self._index = torch.as_tensor(np.concatenate(places), device=sphere.device)
         self._like = torch.empty(0, dtype=sphere.dtype, device=sphere.device)
 
     def rows(self, spectral: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:

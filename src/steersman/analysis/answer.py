@@ -24,35 +24,35 @@ MEMBERS = (
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
 
 
-def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> Analysis:
-    said = {**answer(found, model), **by_weights(found, policy)}
+def analysis(data: Trajectories, model: MarkovStateModel, policy: Policy) -> Analysis:
+    said = {**answer(data, model), **by_weights(data, policy)}
     if policy.draws:
         said["problems"] = [MEMBERS.format(policy.name), *said["problems"]]
     facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
     results = {"With 95 % intervals": rows(said), "By the weights of the ensemble": rows_by_weights(said)}
-    return Analysis(said, time_scales.draw(found, model), time_scales.caption(found), facts, results, lines(said))
+    return Analysis(said, time_scales.draw(data, model), time_scales.caption(data), facts, results, lines(said))
 
 
-def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
+def answer(data: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
     """Time scales, populations and averages with 95 % intervals, in the unit of the run; problems, and notes."""
-    lags = [{"lag": lag.frames * found.step, "time_scales": (lag.scales * found.step).tolist()} for lag in model.lags]
+    lags = [{"lag": lag.frames * data.step, "time_scales": (lag.scales * data.step).tolist()} for lag in model.lags]
     return {
-        "frames": len(found.features), "pieces": len(found.pieces), "unit": found.unit, "step": found.step,
+        "frames": len(data.features), "pieces": len(data.pieces), "unit": data.unit, "step": data.step,
         "states": model.stationary.shape[1], "connected": model.connected, "converged": model.converged,
         "net_flow": model.net_flow,
-        "lag": model.lag.frames * found.step, "time_scales": (model.scales * found.step).tolist(), "lags": lags,
-        "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
-        "problems": problems(found, model), "notes": too_many(found.labels),
+        "lag": model.lag.frames * data.step, "time_scales": (model.scales * data.step).tolist(), "lags": lags,
+        "populations": dict(_populations(data.labels, model)), "averages": dict(_averages(data.labels, model)),
+        "problems": problems(data, model), "notes": too_many(data.labels),
     }  # fmt: skip
 
 
-def by_weights(found: Trajectories, policy: Policy) -> dict[str, Any]:
+def by_weights(data: Trajectories, policy: Policy) -> dict[str, Any]:
     """What the weights of a weighted ensemble say, or why they say nothing yet."""
-    if found.members is None or not isinstance(policy, WeightedEnsemble):
+    if data.members is None or not isinstance(policy, WeightedEnsemble):
         return {}
-    frames = np.bincount(found.members.round)[1:] / np.maximum(_members(found.members), 1)
+    frames = np.bincount(data.members.round)[1:] / np.maximum(_members(data.members), 1)
     try:
-        said = weighted(found.members, few(found.labels), policy.target, float(np.median(frames)) * found.step)
+        said = weighted(data.members, few(data.labels), policy.target, float(np.median(frames)) * data.step)
     except ValueError as error:
         return {"weighted": {"problem": str(error)}}
     return {"weighted": said}
@@ -63,10 +63,10 @@ def _members(scores: Scores) -> np.ndarray:
     return np.bincount(scores.round[scores.ends])[1:]
 
 
-def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
+def problems(data: Trajectories, model: MarkovStateModel) -> list[str]:
     """What the data do not support; nothing when all is well."""
-    said, unit = [*found.differing], _unit(found.unit)
-    longest = model.lags[-1].frames * found.step
+    said, unit = [*data.differing], _unit(data.unit)
+    longest = model.lags[-1].frames * data.step
     if model.connected < CONNECTED:
         said.append(
             f"Not connected: {percent(1 - model.connected)} of the frames lie in states that the dynamics did not "
@@ -105,14 +105,14 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
         )
     if model.falls is not None:
         lags = [model.lags[at] for at in model.falls]
-        early, late = (f"{lag.scales[0, 0] * found.step:.3g} at a lag of {lag.frames * found.step:.3g}" for lag in lags)
+        early, late = (f"{lag.scales[0, 0] * data.step:.3g} at a lag of {lag.frames * data.step:.3g}" for lag in lags)
         said.append(
             f"Time scales fall: the slowest is {early} and {late}; detailed balance lets it only rise. Sweeps in a "
             "fixed order have none; or segments begin too far from equilibrium within their states. Do not use them."
         )
-    if found.stopped:
+    if data.stopped:
         said.append(
-            f"{count(found.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
+            f"{count(data.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
             "results are wrong: run without that rule."
         )
     return said
@@ -148,7 +148,7 @@ def too_many(labels: Mapping[str, np.ndarray]) -> list[str]:
 def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Time scales, populations and averages by name, with their intervals."""
     unit = _unit(said["unit"])
-    found = [
+    text = [
         (
             f"time scale {i + 1}",
             "not known: it is no longer than the lag" if np.isnan(each[0]) else interval(each, unit),
@@ -156,18 +156,18 @@ def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
         for i, each in enumerate(said["time_scales"])
     ]
     averages = [(f"average of {name}", interval(each)) for name, each in said["averages"].items()]
-    return found + _shares(said["populations"]) + averages
+    return text + _shares(said["populations"]) + averages
 
 
 def rows_by_weights(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The same of what the weights of an ensemble say; empty where there are none."""
-    found = said.get("weighted", {})
-    if "problem" in found:
-        return [("nothing yet", found["problem"])]
-    shares = _shares(found.get("populations", {}))
-    if "passage_time" not in found:
+    ensemble = said.get("weighted", {})
+    if "problem" in ensemble:
+        return [("nothing yet", ensemble["problem"])]
+    shares = _shares(ensemble.get("populations", {}))
+    if "passage_time" not in ensemble:
         return shares
-    passage = interval(found["passage_time"], _unit(said["unit"]), "not known: no member arrived at the target")
+    passage = interval(ensemble["passage_time"], _unit(said["unit"]), "not known: no member arrived at the target")
     return [*shares, ("mean first passage time", passage)]
 
 
@@ -179,10 +179,10 @@ def lines(said: Mapping[str, Any]) -> list[str]:
         "Results with 95 % intervals:",
         *table(rows(said)),
     ]
-    if found := rows_by_weights(said):
+    if weighted_rows := rows_by_weights(said):
         rounds = said["weighted"].get("rounds")
         of = f", the later half of {rounds} rounds" if rounds else ""
-        text += [f"By the weights of the ensemble{of}:", *table(found)]
+        text += [f"By the weights of the ensemble{of}:", *table(weighted_rows)]
     return [*text, *said["notes"], *(said["problems"] or [SUPPORTED])]
 
 
@@ -195,9 +195,9 @@ def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def table(found: Sequence[tuple[str, str]]) -> list[str]:
-    width = max((len(name) for name, _ in found), default=0)
-    return [f"  {name:<{width}}   {text}" for name, text in found]
+def table(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in pairs), default=0)
+    return [f"  {name:<{width}}   {text}" for name, text in pairs]
 
 
 def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
@@ -221,14 +221,14 @@ def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, rou
         round_time: simulated time of a round.
     Raises: ValueError: too few rounds.
     """
-    found: dict[str, Any] = {"rounds": int(members.round.max()), "populations": {}}
+    said: dict[str, Any] = {"rounds": int(members.round.max()), "populations": {}}
     for name, label in labels.items():
         shares = {
             str(each): list(mean_of_rounds(averages(members, (label == each).astype(float))))
             for each in np.unique(label[label >= 0])
         }
-        found["populations"][name] = shares
+        said["populations"][name] = shares
     if target:
         there = members.column(target) > 0
-        found["passage_time"] = [each * round_time for each in passage(arrivals(members, there))]
-    return found
+        said["passage_time"] = [each * round_time for each in passage(arrivals(members, there))]
+    return said

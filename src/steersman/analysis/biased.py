@@ -95,14 +95,14 @@ def _scalars(run: Unbiased) -> dict[str, list[float]]:
 def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
     """Yardstick -> (n,) its values along `run.table`; of frames that do not count 0, or -1 of labels."""
     params = loading.checked(workflow, run.history.settings()["params"])
-    found: dict[str, np.ndarray] = {}
+    reached: dict[str, np.ndarray] = {}
     for rows, frames in _batches(run):
         for name, yardstick in workflow.yardsticks.items():
             value = yardstick.along(name, params, frames)
             if value.ndim == 1:
                 none = 0.0 if np.issubdtype(value.dtype, np.floating) else -1
-                found.setdefault(name, np.full(len(run.table), none))[rows] = value
-    return found
+                reached.setdefault(name, np.full(len(run.table), none))[rows] = value
+    return reached
 
 
 def _batches(run: Unbiased) -> Iterator[tuple[np.ndarray, Window]]:
@@ -205,9 +205,9 @@ def draw(run: Unbiased, score: str) -> Figure:
 
 
 def _profile(axes: Axes, run: Unbiased, name: str) -> None:
-    found = run.free_energy(name)
-    energy, low, high = (found[each].to_numpy() for each in ("free_energy", "low", "high"))
-    free_energy.curve(axes, found.index.to_numpy(), energy, low, high, name)
+    profile = run.free_energy(name)
+    energy, low, high = (profile[each].to_numpy() for each in ("free_energy", "low", "high"))
+    free_energy.curve(axes, profile.index.to_numpy(), energy, low, high, name)
 
 
 def _map(figure: Figure, axes: Axes, run: Unbiased, names: Sequence[str]) -> None:

@@ -88,8 +88,8 @@ class MarkovStateModel:
     @property
     def scales(self) -> np.ndarray:
         """(k, 3) float, in frames: those of the chosen lag; NaN of what is over within it, which cannot be resolved."""
-        found = self.lag.scales
-        return np.where(found[:, :1] > self.lag.frames, found, np.nan)
+        times = self.lag.scales
+        return np.where(times[:, :1] > self.lag.frames, times, np.nan)
 
     @property
     def weights(self) -> np.ndarray:
@@ -108,7 +108,7 @@ class MarkovStateModel:
         return np.maximum(np.bincount(self.state, minlength=self.stationary.shape[1]), 1)
 
 
-def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateModel:
+def build(data: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateModel:
     """Make a model.
 
     Args:
@@ -119,14 +119,14 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     _deeptime()
     from sklearn.cluster import KMeans
 
-    if states > (most := len(found.features) // VISITS):
-        raise TooLittle(f"{len(found.features):,} frames are too few for {states:,} states; give at most {most:,}")
-    points = len(np.unique(found.features, axis=0))
-    count = min(states or int(np.clip(np.sqrt(len(found.features)), 20, 200)), points)
-    clusters = KMeans(count, n_init=1, random_state=SEED).fit(found.features)
+    if states > (most := len(data.features) // VISITS):
+        raise TooLittle(f"{len(data.features):,} frames are too few for {states:,} states; give at most {most:,}")
+    points = len(np.unique(data.features, axis=0))
+    count = min(states or int(np.clip(np.sqrt(len(data.features)), 20, 200)), points)
+    clusters = KMeans(count, n_init=1, random_state=SEED).fit(data.features)
     state = clusters.labels_
     group = KMeans(min(GROUPS, count), n_init=4, random_state=SEED).fit(clusters.cluster_centers_).labels_
-    paths = [state[piece] for piece in found.pieces]
+    paths = [state[piece] for piece in data.pieces]
     tried, over = ([lag], False) if lag else _lags(paths, group)
     if not tried or max(len(path) for path in paths) <= max(tried):
         longest = max(len(path) for path in paths) - 1
@@ -141,7 +141,7 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     ]
     of_lags = [np.stack([fit[1] for fit in fits]) for fits in fitted]
     visits = np.maximum(np.bincount(state, minlength=count), 1)
-    asked = [np.bincount(state, weights=each, minlength=count) / visits for each in _asked(found.labels)]
+    asked = [np.bincount(state, weights=each, minlength=count) / visits for each in _asked(data.labels)]
     averages = [each @ np.array(asked).reshape(-1, count).T for each in of_lags]
     flat = [i for i in range(len(lags)) if _flat(lags, i)]
     chosen = next((i for i in flat if not _drifts(lags, averages, i)), None)
@@ -204,15 +204,15 @@ def _drawn(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray, draws: np.
 
     Raises: TooLittle: of more than half of them.
     """
-    found, failed = [], TooLittle("")
+    drawn, failed = [], TooLittle("")
     for each in (draws[:, : len(blocks)] * len(blocks)).astype(int):
         try:
-            found.append(_fit([blocks[i] for i in each], lag, group))
+            drawn.append(_fit([blocks[i] for i in each], lag, group))
         except TooLittle as error:
             failed = error
-    if len(found) < len(draws) / 2:
+    if len(drawn) < len(draws) / 2:
         raise failed
-    return found
+    return drawn
 
 
 def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -118,11 +118,11 @@ class Connection:
     def scan(self, pattern: bytes) -> set[bytes]:
         """The keys of this server that match."""
         cursor: bytes | None = None
-        found: set[bytes] = set()
+        keys: set[bytes] = set()
         while cursor != b"0":
             cursor, page = self.command(b"SCAN", cursor or b"0", b"MATCH", pattern, b"COUNT", 1000)
-            found.update(page)
-        return found
+            keys.update(page)
+        return keys
 
     def listen(self, seconds: float | None) -> bytes | None:
         """Wait for one pushed note; None when there is none in time. A broken connection ends the wait early."""
@@ -139,11 +139,11 @@ class Connection:
     def expect_no_eviction(self) -> None:
         """Ask a server what it does when its memory is full. Raises: ServerRefused: it would throw tuples away."""
         answer = self._ask(pack(b"INFO", b"memory"))
-        found = re.search(rb"maxmemory_policy:(\S+)", answer) if isinstance(answer, bytes) else None
-        if found is None:
+        match = re.search(rb"maxmemory_policy:(\S+)", answer) if isinstance(answer, bytes) else None
+        if match is None:
             log.warning("%s does not say its maxmemory-policy; with one of allkeys-* tuples get lost", self._address)
-        elif found[1].startswith(b"allkeys-"):
-            policy = f"its maxmemory-policy is {found[1].decode()}, which throws tuples away when its memory is full"
+        elif match[1].startswith(b"allkeys-"):
+            policy = f"its maxmemory-policy is {match[1].decode()}, which throws tuples away when its memory is full"
             raise ServerRefused(str(self._address), f"{policy}; set it to noeviction, or use another server")
 
     def _persist(self, words: list[Any], retry_at: int, channel: bytes) -> Any:

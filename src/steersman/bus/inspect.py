@@ -56,20 +56,20 @@ def rows(space: TupleSpace, *, last: int = 0) -> list[Row]:
         last: how many of the newest tuples to show of each name.
     """
     looked = space.statistics()
-    found = {name: space.last(name, last) if last else [] for name in looked}
-    return [Row(name, looked[name], tuple(map(line, found[name]))) for name in sorted(looked)]
+    tuples = {name: space.last(name, last) if last else [] for name in looked}
+    return [Row(name, looked[name], tuple(map(line, tuples[name]))) for name in sorted(looked)]
 
 
 def follow(space: TupleSpace, name: str) -> Iterator[str]:
     """Each tuple put under a name from now on, on one line, without taking it; forever."""
-    for found in space.follow(name):
-        if found is not None:
-            yield f"{found.number}  {line(found)}"
+    for each in space.follow(name):
+        if each is not None:
+            yield f"{each.number}  {line(each)}"
 
 
-def line(found: tuple[Any, ...]) -> str:
+def line(fields: tuple[Any, ...]) -> str:
     """A tuple on one line: arrays by dtype and shape, long values cut."""
-    return "(" + ", ".join(_brief(value) for value in found) + ")"
+    return "(" + ", ".join(_brief(value) for value in fields) + ")"
 
 
 def _brief(value: Any) -> str:

@@ -49,10 +49,10 @@ def decoded(number: bytes, data: bytes) -> list[Any]:
 
 def tuple_of(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:
     """Fields and how they came -> Tuple."""
-    found = Tuple((name, *fields))
-    found.number, found.deliveries = int(numbers[0]), int(numbers[1])
+    taken = Tuple((name, *fields))
+    taken.number, taken.deliveries = int(numbers[0]), int(numbers[1])
     if lease_s is not None:
-        found.lease_s = lease_s
+        taken.lease_s = lease_s
     if history:
-        found.history = tuple(history.decode(errors="replace").split("\n"))
-    return found
+        taken.history = tuple(history.decode(errors="replace").split("\n"))
+    return taken

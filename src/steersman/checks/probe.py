@@ -67,7 +67,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
         while space.count(HERE, role, int) < workers and time.monotonic() < deadline:
             time.sleep(0.05)
         write, read_ = _store(home / "store" / f"{role}-{number}")
-        found = Probe(
+        result = Probe(
             node=node.name(),
             role=role,
             versions=versions(),
@@ -80,18 +80,18 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             scratch_gb=_free_gb(site.scratch_here(role)),
             mps=_mps() if role == "simulation" and site.simulation.mps else None,
         )
-    return asdict(found)
+    return asdict(result)
 
 
 def versions() -> dict[str, str]:
     """Of Python and what matters to a run; packages that are not there are left out."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def mpi(words: str, limit_s: float = 60.0) -> str:

@@ -114,7 +114,7 @@ def findings(probes: list[Probe], here: dict[str, str]) -> list[Finding]:
 
 
 def _came(asked: list[Future[Any]], probes: list[Probe], took_s: float, cause: str) -> Finding:
-    nodes = len({found.node for found in probes})
+    nodes = len({worker.node for worker in probes})
     words = f"{len(probes)} of {len(asked)} on {nodes} node{'s' if nodes != 1 else ''} answered within {took_s:.0f} s"
     if len(probes) == len(asked):
         return Finding("workers", True, words)
@@ -124,26 +124,26 @@ def _came(asked: list[Future[Any]], probes: list[Probe], took_s: float, cause: s
 
 
 def _versions(probes: list[Probe], here: dict[str, str]) -> Finding:
-    for found in probes:
-        for name in here.keys() | found.versions.keys():
-            there, ours = found.versions.get(name, "none"), here.get(name, "none")
+    for worker in probes:
+        for name in here.keys() | worker.versions.keys():
+            there, ours = worker.versions.get(name, "none"), here.get(name, "none")
             if there != ours:
                 cure = "let worker_init activate the environment that the driver runs in"
-                return Finding("versions", False, f"{name} is {there} on {found.node} and {ours} here; {cure}")
+                return Finding("versions", False, f"{name} is {there} on {worker.node} and {ours} here; {cure}")
     return Finding("versions", True, ", ".join(f"{name} {version}" for name, version in here.items()))
 
 
 def _gpus(probes: list[Probe]) -> list[Finding]:
-    with_gpus = [found for found in probes if found.gpus is not None]
+    with_gpus = [worker for worker in probes if worker.gpus is not None]
     if not with_gpus:
         return []
-    for found in with_gpus:
-        assert found.gpus is not None
-        name, seen = found.gpus
+    for worker in with_gpus:
+        assert worker.gpus is not None
+        name, seen = worker.gpus
         if seen != 1:
             cure = "ask the scheduler for GPUs in its options, load the driver, or install a torch made for this GPU"
             return [
-                Finding("GPUs", False, f"torch sees {seen} GPUs in a worker on {found.node} that has {name!r}; {cure}")
+                Finding("GPUs", False, f"torch sees {seen} GPUs in a worker on {worker.node} that has {name!r}; {cure}")
             ]
     most = max(
         Counter((found.node, found.gpus) for found in with_gpus if found.role == "simulation").values(), default=1
@@ -158,22 +158,22 @@ def _gpus(probes: list[Probe]) -> list[Finding]:
 
 
 def _clocks(probes: list[Probe]) -> Finding:
-    worst = max(probes, key=lambda found: abs(found.behind_s))
+    worst = max(probes, key=lambda worker: abs(worker.behind_s))
     words = f"at most {abs(worst.behind_s) * 1e3:.1f} ms from the driver's ({worst.node})"
     cure = "" if abs(worst.behind_s) < SKEW_S else "; leases and time limits go by clocks: have them set (NTP)"
     return Finding("clocks", not cure, words + cure)
 
 
 def _bus(probes: list[Probe]) -> Finding:
-    slowest = min(probes, key=lambda found: found.bus)
+    slowest = min(probes, key=lambda worker: worker.bus)
     words = f"{slowest.bus:.0f} MB/s and more for each worker, all at once"
     cure = "" if slowest.bus >= SLOWEST_BUS else f"; slow from {slowest.node}: does `interface:` name the fast network?"
     return Finding("bus", not cure, words + cure)
 
 
 def _store(probes: list[Probe]) -> Finding:
-    slowest = min(probes, key=lambda found: found.store_write)
-    reading = min(found.store_read for found in probes)
+    slowest = min(probes, key=lambda worker: worker.store_write)
+    reading = min(worker.store_read for worker in probes)
     words = f"{slowest.store_write:.0f} MB/s written, {reading:.0f} MB/s read for each worker, all at once"
     cure = "" if slowest.store_write >= SLOWEST_STORE else f"; slow from {slowest.node}: use a faster file system"
     return Finding("store", not cure, words + cure)

@@ -20,19 +20,19 @@ MUCH = 0.5  # of the memory
 def in_words(out: Out, workflow: Workflow, params: Params) -> str:
     """As they are before they are compressed, which noise never is."""
     each = sum(out.stored[name].nbytes for name in out.stored) / out.frames
-    found = [f"a frame takes {in_bytes(each)}"]
+    parts = [f"a frame takes {in_bytes(each)}"]
     rule = workflow.stop_rule(params)
     limits = (one.limits.get("frames") for one in getattr(rule, "rules", (rule,)) if isinstance(one, Budget))
     if (most := next(filter(None, limits), 0.0)) and each * most >= WORTH:
         free = shutil.disk_usage(Path()).free
         words = f"the budget of {most:,.0f} frames up to {in_bytes(each * most)}"
-        found.append(words + (f", and {in_bytes(free)} are free here" if each * most > free else ""))
+        parts.append(words + (f", and {in_bytes(free)} are free here" if each * most > free else ""))
     window = min(workflow.training.window, most or workflow.training.window) if workflow.training else 0
     memory = psutil.virtual_memory().total
     if each * window > MUCH * memory:
         read = f"a training that reads all variables of its window of {window:,.0f} frames {in_bytes(each * window)}"
-        found.append(f"{read}, and this machine has {in_bytes(memory)} of memory")
-    return "; " + ", ".join(found)
+        parts.append(f"{read}, and this machine has {in_bytes(memory)} of memory")
+    return "; " + ", ".join(parts)
 
 
 def in_bytes(number: float) -> str:

@@ -72,12 +72,12 @@ def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = 
             began, trouble = time.monotonic(), ""
             try:
                 with torch_defaults.kept(), planned_by(NOBODY):
-                    found = stage.act()
+                    outcome = stage.act()
             except (Exception, SystemExit) as error:  # a user's stage may raise anything
                 trouble = explained(error, files, stage.function)
                 if kept:
                     trouble = modules.explained(trouble.replace(str(kept), str(source.resolve().parent)), kept.parent)
-            yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
+            yield Step(stage.what, not trouble, time.monotonic() - began, trouble or outcome)
             if trouble and stage.needed:
                 return
 

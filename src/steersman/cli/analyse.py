@@ -97,8 +97,8 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
             "--region is of biased runs; write a @wf.yardstick() that returns the number of a state, which "
             "`steersman resume RUN --workflow FILE` takes without a new simulation"
         )
-    found = trajectories.read(runs, score)
-    return answer.analysis(found, markov.build(found, states, lag), workflow.steering.policy)
+    data = trajectories.read(runs, score)
+    return answer.analysis(data, markov.build(data, states, lag), workflow.steering.policy)
 
 
 def _make(folder: Path) -> None:

@@ -78,11 +78,11 @@ def _print(space: TupleSpace, last: int, count: int, *, as_json: bool) -> None:
     for look in range(count):
         if look:
             time.sleep(DRAW_S)
-        found = rows(space, last=last)
+        statistics = rows(space, last=last)
         if as_json:
-            say(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in found}))
+            say(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in statistics}))
         else:
-            out.print(_view(found))
+            out.print(_view(statistics))
 
 
 def _live(space: TupleSpace, last: int, count: int | None) -> None:
@@ -93,11 +93,11 @@ def _live(space: TupleSpace, last: int, count: int | None) -> None:
             live.update(_view(rows(space, last=last)), refresh=True)
 
 
-def _view(found: list[Row]) -> Any:
+def _view(statistics: list[Row]) -> Any:
     table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))  # 80 columns hold it
     for column in Row.COLUMNS:
         table.add_column(column, justify="left" if column == "name" else "right")
-    for row in found:
+    for row in statistics:
         table.add_row(*map(Text, row.cells))
-    tuples = [Text(f"{line}") for row in found for line in row.last]
+    tuples = [Text(f"{line}") for row in statistics for line in row.last]
     return Group(table, Text(), *tuples) if tuples else table

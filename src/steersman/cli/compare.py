@@ -58,16 +58,16 @@ def compare(
     from steersman.cli.display import Beside as Shown
 
     with counting("checking the workflow") as say_so, again_continues():
-        found = calls.compare(
+        comparison = calls.compare(
             workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
             set=assignments, params=params, beside=beside, out=folder, model_of=model_of, metrics=metric,
             show=Shown(say_so).show, **place,
         )  # fmt: skip
     if as_json:
-        say(json.dumps(found.summary))
+        say(json.dumps(comparison.summary))
     else:
-        _print(found.rows)
-        out.plain(f"Figure, tables with times and costs, CSV and JSON: {found.folder}")
+        _print(comparison.rows)
+        out.plain(f"Figure, tables with times and costs, CSV and JSON: {comparison.folder}")
 
 
 def _print(rows: Sequence[ArmResult]) -> None:
@@ -89,10 +89,10 @@ def _print(rows: Sequence[ArmResult]) -> None:
 def _values(vary: list[str]) -> dict[str, list[str]]:
     from steersman.stages.loading import once
 
-    found = []
+    pairs = []
     for text in vary:
         key, equals, values = text.partition("=")
         if not equals or not values:
             raise BadValue("--vary", text, "write --vary key=a,b,c")
-        found.append((key.strip(), values.split(",")))
-    return once("--vary", found)
+        pairs.append((key.strip(), values.split(",")))
+    return once("--vary", pairs)

@@ -90,23 +90,23 @@ def export(
             for file in write_tables(history, tables, overwrite=overwrite):
                 err.plain(f"wrote {file}")
             return
-        found = (
+        selection = (
             rows(history, segment)
             if lineage
             else choice.of_scores(history, segment=segment, scores=score, cluster=cluster, by=by)
         )
-        found = choice.part(found, part, stride)
+        selection = choice.part(selection, part, stride)
         path = lineage or frames
         assert path is not None
         names = [name.strip() for name in variables.split(",")] if variables else None
-        written = trajectory(history, found, path, topology=topology, overwrite=overwrite, variables=names)
+        written = trajectory(history, selection, path, topology=topology, overwrite=overwrite, variables=names)
         with _progress() as shown:
-            task = shown.add_task("frames", total=len(found))
+            task = shown.add_task("frames", total=len(selection))
             for frames_done in written:
                 shown.update(task, completed=frames_done)
     atoms = topology or directory.topology
     beside = f"; its atoms are in {atoms}" if atoms.exists() else ""
-    err.plain(f"wrote {len(found):,} frames to {path}{beside}")
+    err.plain(f"wrote {len(selection):,} frames to {path}{beside}")
 
 
 def _write_model(directory: run_directory.RunDirectory, words: str, shape: str, *, overwrite: bool) -> None:
@@ -150,14 +150,14 @@ def ls(
     if not folder.is_dir():
         problem = "this is a file" if folder.exists() else "this folder does not exist"
         raise BadInput(f"{folder}: {problem}; name the folder with your runs")
-    found = listed(folder)
+    runs = listed(folder)
     if as_json:
-        say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
+        say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in runs]}))
         return
-    if not found:
+    if not runs:
         err.plain(f"there are no runs in {folder}")
         return
-    say_rows([COLUMNS, *(_columns(each) for each in found)])
+    say_rows([COLUMNS, *(_columns(each) for each in runs)])
 
 
 def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as_json: Json = False) -> None:
@@ -169,8 +169,8 @@ def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as
         directory = run_directory.open_run(path)
         with run_directory.reading(directory):
             histories.append(History(directory))
-    found = difference(*histories)
-    say(json.dumps(found) if as_json else "\n".join(lines(found)))
+    differences = difference(*histories)
+    say(json.dumps(differences) if as_json else "\n".join(lines(differences)))
 
 
 @contextlib.contextmanager

@@ -25,15 +25,15 @@ def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
     """List endpoints by name."""
     if context.invoked_subcommand is not None:
         return
-    found = known.endpoints()
+    registered = known.endpoints()
     if as_json:
-        say(json.encode(found).decode())
+        say(json.encode(registered).decode())
         return
-    if not found:
+    if not registered:
         say("none yet: steersman endpoints add NAME UUID", to_stderr=True)
         return
     rows = [("endpoint", "uuid", "site", "folder", "python", "options")]
-    for each in found.values():
+    for each in registered.values():
         options = " ".join(f"{key}={value}" for key, value in each.options.items())
         rows.append((each.name, each.uuid, each.site, each.folder, each.python, options))
     say_rows(rows)

@@ -84,8 +84,8 @@ def status(name: RunName, as_json: Json = False) -> None:
     look = view.catch_up()
     directory = RunDirectory(view.path)
     if as_json:
-        found = {"remote": {key: look[key] for key in look if key not in ("log", "log_end")}}
-        say(json.dumps(found | (runs.facts(directory) if view.begun else {})))
+        facts = {"remote": {key: look[key] for key in look if key not in ("log", "log_end")}}
+        say(json.dumps(facts | (runs.facts(directory) if view.begun else {})))
         return
     if view.begun:
         runs.status(view.path)
@@ -234,15 +234,15 @@ def check(
     from steersman.executors.preflight import Finding
     from steersman.remote.check import check as look_at
 
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         with err.status(escape(f"asking {at}")):
             for each in look_at(site_of(endpoint_of(at)), site):
-                found.append(each)
+                findings.append(each)
     except (EngineError, BadInput) as error:
-        found.append(Finding("stopped", False, str(error)))
-    say(json.dumps({"checks": [each._asdict() for each in found]})) if as_json else print_checks(found)
-    raise typer.Exit(0 if all(each.ok for each in found) else UNWELL)
+        findings.append(Finding("stopped", False, str(error)))
+    say(json.dumps({"checks": [each._asdict() for each in findings]})) if as_json else print_checks(findings)
+    raise typer.Exit(0 if all(each.ok for each in findings) else UNWELL)
 
 
 @remote.command()
@@ -262,9 +262,9 @@ def install(
         err.print("the wheel is the installed Steersman; --run sends it there and runs these commands")
         return
     with err.status(escape(f"installing at {at}; this takes minutes, most of them for torch")):
-        found = put(site_of(endpoint))
-    known.keep_endpoint(replace(endpoint, python=found["python"]))
-    say(found["python"])
+        installed = put(site_of(endpoint))
+    known.keep_endpoint(replace(endpoint, python=installed["python"]))
+    say(installed["python"])
 
 
 @remote.command()

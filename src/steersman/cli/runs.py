@@ -44,19 +44,19 @@ def status(run: RunPath, as_json: Json = False) -> None:
     with run_directory.reading(directory):
         history = _read(directory)
         seen = history.overview()
-        found = summary(seen)
+        answer = summary(seen)
         site = site_files.checked(str(directory.settings_file), directory.site())
     copy = copies.of(directory.path)
     tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not seen.alive and not copy else []
     if as_json:
-        say(json.dumps(found | {"jobs": jobs}))
+        say(json.dumps(answer | {"jobs": jobs}))
         return
     out.print(display.closing(seen))
     if copy:
         out.plain(str(copy))
     else:
-        out.print(files.in_words(found["files"], site), highlight=False)
+        out.print(files.in_words(answer["files"], site), highlight=False)
     if seen.ended:
         display.print_outcome(seen)
     elif seen.alive:
@@ -163,8 +163,8 @@ def why(
             tasks = {call.called.task for call in history.state.calls.values()}
             raise UnknownName("segment (as w0.7) or task", segment, tasks)
         ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-        found = ask(history, segment)
-        said = json.dumps(found) if as_json else "\n".join(words(found))
+        answer = ask(history, segment)
+        said = json.dumps(answer) if as_json else "\n".join(words(answer))
     say(said)
 
 
@@ -184,8 +184,8 @@ def replay(
     own = trust.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     with run_directory.reading(directory):
-        found = replaying.replay(directory, own, other)
-    say(json.dumps(found) if as_json else "\n".join(replaying.lines(found)))
+        outcome = replaying.replay(directory, own, other)
+    say(json.dumps(outcome) if as_json else "\n".join(replaying.lines(outcome)))
 
 
 def journal(

@@ -79,13 +79,13 @@ def farthest(p, frames):
 
 def workflows(as_json: Json = False) -> None:
     """List the workflow files that come with Steersman."""
-    found = loading.shipped()
+    files = loading.shipped()
     if as_json:
-        say(json.dumps({name: first_line(path) for name, path in found.items()}))
+        say(json.dumps({name: first_line(path) for name, path in files.items()}))
         return
     for folder, title in (loading.SHIPPED, ""), (loading.REFERENCE, "\nReference problems, for `steersman compare`:"):
         table = Table.grid(padding=(0, 2))
-        for name, path in found.items():
+        for name, path in files.items():
             if path.parent == folder:
                 table.add_row(f"[bold]{name}[/]", Text(first_line(path)))
         out.print(*filter(None, [title]), table, sep="\n")

@@ -96,14 +96,14 @@ def doctor(
 
     loaded = site_of({"site": site, "account": account, "queue": queue})
     with err.status(escape(f"a small job on {loaded.name}")):
-        found = examine(loaded, Path.cwd(), within)
+        report = examine(loaded, Path.cwd(), within)
     if as_json:
-        facts = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}
+        facts = {"probes": [asdict(each) for each in report.probes], "findings": [f._asdict() for f in report.findings]}
         say(json.dumps(facts))
     else:
-        out.print(_table(found.probes))
-        print_checks(found.findings)
-    raise typer.Exit(0 if found.well else UNWELL)
+        out.print(_table(report.probes))
+        print_checks(report.findings)
+    raise typer.Exit(0 if report.well else UNWELL)
 
 
 def _table(probes: Sequence[Probe]) -> Table:

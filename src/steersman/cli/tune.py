@@ -44,16 +44,16 @@ def tune(
     from steersman.analysis.comparison import calls
 
     with counting("checking the workflow") as show, again_continues():
-        found = calls.tune(
+        study = calls.tune(
             workflow, over, trials=trials, yardstick=yardstick, sampler=sampler, early=early, budget=budget,
             set=assignments, params=params, beside=beside, out=folder, show=show, **place,
         )  # fmt: skip
     if as_json:
-        say(json.dumps(found))
+        say(json.dumps(study))
         return
-    trials_of: list[dict[str, Any]] = found["trials"]
+    trials_of: list[dict[str, Any]] = study["trials"]
     ended = sum(each["state"] == "pruned" for each in trials_of)
-    say(f"{found['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
+    say(f"{study['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
     for each in trials_of[:SHOWN]:
         values = " ".join(f"{key}={value}" for key, value in each["params"].items())
         say(

@@ -97,9 +97,9 @@ def drawn(draw: Draw, history: History) -> tuple[Figure, str]:
 
 def made(draw: Draw, history: History) -> Any:
     """What a function returns. Raises: NothingToDraw: it is None."""
-    if (found := draw(history)) is None:
+    if (content := draw(history)) is None:
         raise NothingToDraw("the workflow has nothing to draw here yet")
-    return found
+    return content
 
 
 def svg_of(figure: Figure) -> str:

@@ -141,11 +141,11 @@ class _Tracks:
                 "dimensions or another barrier."
             )
         for name, state in self.states.items():
-            found = weights.difference(state, ~state)
+            difference = weights.difference(state, ~state)
             entered, _ = weights.passages(~state, state)
             plain = f", controls {count(self._controls(state), 'time')}" if self.control.any() else ""
             pushed = f"in these frames pushed walkers entered it {count(entered, 'time')}"
-            text += f" {name}: {_interval(found)} above all else; {pushed}{plain}."
+            text += f" {name}: {_interval(difference)} above all else; {pushed}{plain}."
             if min(weights.passages_apart(~state, state)) < weights.enough_passages:
                 text += " Few passages: the interval may be too narrow."
         return text

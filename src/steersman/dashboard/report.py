@@ -42,12 +42,12 @@ def _page(directory: RunDirectory) -> str:
 
 def _figures(history: History) -> tuple[list[Drawing], str]:
     """What could be drawn, what the run is for before how it went; and what could not, and why."""
-    found, trouble = FIGURES, ""
+    drawers, trouble = FIGURES, ""
     try:
-        found = contributed(history) | FIGURES
+        drawers = contributed(history) | FIGURES
     except BadInput as error:  # a stranger's, or of an older Steersman: the run is reported all the same
         trouble = str(error)
-    drawings = draw_all(history, history.directory.figures, found)
+    drawings = draw_all(history, history.directory.figures, drawers)
     failed = [each for each in drawings if each.failed]
     for each in failed:
         remark(f"the report lacks the figure {each.name!r}: {each.trouble}")

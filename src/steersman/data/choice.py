@@ -25,18 +25,18 @@ def of_scores(
         by: the score that clusters are made of.
     Raises: BadValue, UnknownName: words that say nothing. BadInput: there is no such frame.
     """
-    found = tables.scores(history)
-    chosen = np.ones(len(found), bool)
+    table = tables.scores(history)
+    chosen = np.ones(len(table), bool)
     if segment:
-        chosen &= (found["segment"] == history.segments.name(history.segments.find(segment))).to_numpy()
+        chosen &= (table["segment"] == history.segments.name(history.segments.find(segment))).to_numpy()
     for words in scores:
         name, low, high = _range(words)
-        if name not in found:
-            raise UnknownName("score", name, found.columns[3:])
-        chosen &= found[name].between(low, high).to_numpy()
+        if name not in table:
+            raise UnknownName("score", name, table.columns[3:])
+        chosen &= table[name].between(low, high).to_numpy()
     if cluster:
         number, of = _cluster(cluster)
-        chosen &= (clusters(found, of, by) == number).to_numpy()
+        chosen &= (clusters(table, of, by) == number).to_numpy()
     if not chosen.any():
         asked = [*(f"--score {words}" for words in scores), *([f"--cluster {cluster}"] if cluster else [])]
         made_by = segment or "this run"
@@ -44,7 +44,7 @@ def of_scores(
         point = next((words for words in scores if ":" not in words), "")
         hint = f"`{point}:` means from there on; " if point else ""
         raise BadInput(f"{problem}; {hint}`steersman export RUN --tables DIR` writes all scores")
-    return found[chosen]
+    return table[chosen]
 
 
 def part(chosen: pandas.DataFrame, of: str, stride: int) -> pandas.DataFrame:
@@ -56,10 +56,10 @@ def part(chosen: pandas.DataFrame, of: str, stride: int) -> pandas.DataFrame:
     if match is None:
         raise BadValue("--range", of, "write A:B, frames counted from 0, B not among them; either may be left out")
     first, end = (int(each) if each else None for each in match.groups())
-    found = chosen.iloc[first:end:stride]
-    if not len(found):
+    frames = chosen.iloc[first:end:stride]
+    if not len(frames):
         raise BadValue("--range", of, f"it selects none of {len(chosen):,} frames, counted from 0")
-    return found
+    return frames
 
 
 def _range(words: str) -> tuple[str, float, float]:

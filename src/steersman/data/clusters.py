@@ -29,6 +29,6 @@ def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
         raise BadInput(f"{number} clusters: there are {known.sum()} scored frames; ask for fewer clusters")
     labels = KMeans(number, n_init=4, random_state=SEED).fit_predict(scores.loc[known, columns].to_numpy(float))
     by_size = np.argsort(np.argsort(-np.bincount(labels, minlength=number), kind="stable"), kind="stable")
-    found = np.full(len(scores), -1)
-    found[known] = by_size[labels]
-    return pandas.Series(found, scores.index, name="cluster")
+    number_of = np.full(len(scores), -1)
+    number_of[known] = by_size[labels]
+    return pandas.Series(number_of, scores.index, name="cluster")

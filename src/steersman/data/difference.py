@@ -53,8 +53,8 @@ def _code(one: History, other: History) -> Iterator[str]:
 
 def _files(directory: RunDirectory) -> set[Path]:
     """The workflow file and the modules that it imports, by their names in the run directory."""
-    found = [directory.workflow, *(path for path in directory.modules.rglob("*.py") if path.name != LINK)]
-    return {path.relative_to(directory.path) for path in found}
+    paths = [directory.workflow, *(path for path in directory.modules.rglob("*.py") if path.name != LINK)]
+    return {path.relative_to(directory.path) for path in paths}
 
 
 def _outcome(history: History) -> dict[str, Any]:
@@ -67,15 +67,15 @@ def _outcome(history: History) -> dict[str, Any]:
     return {**{key: plain[key] for key in OUTCOME}, **counts, **used, **seen.metrics}
 
 
-def lines(found: Mapping[str, Any]) -> Iterator[str]:
+def lines(differences: Mapping[str, Any]) -> Iterator[str]:
     """The same for a terminal."""
-    if not any(found.values()):
+    if not any(differences.values()):
         yield "nothing differs"
     for part in ("params", "settings", "versions", "outcome"):
-        width = max(map(len, found[part]), default=0)
-        for key, (one, other) in found[part].items():
+        width = max(map(len, differences[part]), default=0)
+        for key, (one, other) in differences[part].items():
             yield f"{part:<9} {key:<{width}}  {_word(one)} -> {_word(other)}"
-    yield from found["code"]
+    yield from differences["code"]
 
 
 def _word(value: Any) -> str:

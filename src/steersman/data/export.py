@@ -155,19 +155,19 @@ def _replaced(path: Path) -> Iterator[Path]:
 
 def _fields(history: History, chosen: pandas.DataFrame, path: Path, names: Sequence[str] | None) -> Iterator[int]:
     with _replaced(path) as partial:
-        found = lineage.dataset(history, chosen, names)
-        classic = _all_classic(found)
+        dataset = lineage.dataset(history, chosen, names)
+        classic = _all_classic(dataset)
         with _writing(path):
             classic.to_netcdf(partial, engine="scipy")
         yield len(chosen)
 
 
-def _all_classic(found: xarray.Dataset) -> xarray.Dataset:
+def _all_classic(dataset: xarray.Dataset) -> xarray.Dataset:
     """What NetCDF's classic format can hold. Raises: BadInput: a name or a value that it cannot."""
-    for name in [*found.variables, *found.dims]:
+    for name in [*dataset.variables, *dataset.dims]:
         if not str(name).isascii():  # SciPy would write a file that others cannot open
             raise BadInput(f"{name}: the names in a .nc are ASCII; {INSTEAD}")
-    return found.assign({name: _classic(found[name]) for name in found}).assign_attrs(Conventions=CONVENTIONS)
+    return dataset.assign({name: _classic(dataset[name]) for name in dataset}).assign_attrs(Conventions=CONVENTIONS)
 
 
 def _classic(variable: xarray.DataArray) -> xarray.DataArray:
@@ -201,10 +201,10 @@ class _Atoms:
         self.stored, self.chosen, self.universe = history.directory.frames, chosen, _universe(topology)
         self.atoms = int(self.universe.atoms.n_atoms)
         like = frames.opened(self.stored, walker_name(chosen["walker"].iloc[0]))
-        found = like[POSITIONS].shape[1:] if POSITIONS in like else "none"
-        if found != (self.atoms, 3):
+        shape = like[POSITIONS].shape[1:] if POSITIONS in like else "none"
+        if shape != (self.atoms, 3):
             wanted = f"`{POSITIONS}` of shape ({self.atoms}, 3), one for each atom of {topology}"
-            raise BadInput(f"{history.directory.path}: its frames need {wanted}; they have {found}")
+            raise BadInput(f"{history.directory.path}: its frames need {wanted}; they have {shape}")
         if (unit := units(like[POSITIONS].attrs)) not in ANGSTROM:
             raise BadInput(f"{POSITIONS}: their unit is {unit!r}; known are {', '.join(ANGSTROM)}")
         self.to_angstrom = ANGSTROM[unit]
@@ -361,7 +361,7 @@ def _box(box: np.ndarray, to_angstrom: float) -> np.ndarray:
     if box.shape != (3, 3):
         angles = box[3:] if len(box) == 6 else (90, 90, 90)
         return np.array([*(box[:3] * to_angstrom), *angles], np.float32)
-    found = np.asarray(triclinic_box(*(box * to_angstrom)))
-    if box.any() and not found.any():
+    vectors = np.asarray(triclinic_box(*(box * to_angstrom)))
+    if box.any() and not vectors.any():
         raise BadInput(f"{BOX}: vectors {box.tolist()}, which enclose nothing")
-    return found
+    return vectors

@@ -16,7 +16,7 @@ CAUSE_CHARS = 300  # of a failure, which may quote what a program printed
 def facts(seen: Overview) -> dict[str, str]:
     """What there is to know at a glance."""
     none_used = seen.models and not seen.model and (seen.ended or not seen.training)
-    found = {
+    lines = {
         "frames": f"{seen.frames:,} ({simulated(seen)})",
         "wall time": clock(3600 * seen.hours),
         "segments": ", ".join(f"{number:,} {how}" for how, number in seen.segments.items()) or "none",
@@ -30,25 +30,25 @@ def facts(seen: Overview) -> dict[str, str]:
         "slots idle": _idle(seen),
     }
     if seen.blind:
-        found["they begin"] = "at the prepared start, whatever is chosen: none looks at start.frame or leaves a state"
+        lines["they begin"] = "at the prepared start, whatever is chosen: none looks at start.frame or leaves a state"
     if seen.silent_s > SILENT_S:
-        found["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
+        lines["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
     if seen.waits_s > SILENT_S:
-        found["without scores"] = without_scores(seen)
+        lines["without scores"] = without_scores(seen)
     if seen.starting:
-        found["walkers"] = seen.starting
+        lines["walkers"] = seen.starting
     if broken := failing(seen):
-        found["fails"] = "; ".join(broken)
+        lines["fails"] = "; ".join(broken)
     cause = seen.last_cause
     if cause and not any(cause in told for told in (seen.last_note, seen.reason or "")):
-        found["last failure"] = f"{_short(cause)} (see errors/)"
+        lines["last failure"] = f"{_short(cause)} (see errors/)"
     if seen.last_note:
-        found["last note"] = seen.last_note
+        lines["last note"] = seen.last_note
     if seen.flaws:
-        found["journal"] = f"{seen.flaws[0]}; what it said is left out: see `steersman verify`"
+        lines["journal"] = f"{seen.flaws[0]}; what it said is left out: see `steersman verify`"
     if seen.guided:
-        found["guided"] = "by a known reference"
-    return found
+        lines["guided"] = "by a known reference"
+    return lines
 
 
 def percent(share: float) -> str:

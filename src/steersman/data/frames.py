@@ -39,8 +39,8 @@ def opened(frames: Frames, walker: str) -> xarray.Dataset:
     Rows are read as a training reads them, which is several times as fast as by zarr's codecs.
     """
     attributes = {key: value for key, value in frames.attributes(walker).items() if key != "coordinates"}
-    found = xarray.Dataset({name: _lazy(array) for name, array in frames.stored(walker).items()}, attrs=attributes)
-    return found.set_coords([name for name in COORDINATES if name in found])
+    data = xarray.Dataset({name: _lazy(array) for name, array in frames.stored(walker).items()}, attrs=attributes)
+    return data.set_coords([name for name in COORDINATES if name in data])
 
 
 class _Rows(BackendArray):
@@ -116,9 +116,9 @@ def dataset(
         if lazy
         else (lambda name: rows(frames, name, walker, row))
     )
-    found = {name: (like[name].dims, read(name), like[name].attrs) for name in wanted}
+    variables = {name: (like[name].dims, read(name), like[name].attrs) for name in wanted}
     points = {name: like[name] for name in like.coords if FRAME not in like[name].dims}
-    return xarray.Dataset(found, {**points, "walker": (FRAME, walker), "row": (FRAME, row)})
+    return xarray.Dataset(variables, {**points, "walker": (FRAME, walker), "row": (FRAME, row)})
 
 
 def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -126,17 +126,19 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
 
     Raises: MissingVariable. StoreError. BadVariable: walkers have it in other shapes.
     """
-    found: np.ndarray | None = None
+    values: np.ndarray | None = None
     for number in np.unique(walker):
         at = np.flatnonzero(walker == number)
         read = _rows_of(_array(frames, name, number, row[at]), row[at])
-        found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
-        if read.shape[1:] != found.shape[1:]:
-            raise shape_mismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})")
-        found = found.astype(np.result_type(found, read), copy=False)  # each walker's first frame decides its dtype
-        found[at] = read
-    assert found is not None
-    return found
+        values = np.empty((len(row), *read.shape[1:]), read.dtype) if values is None else values
+        if read.shape[1:] != values.shape[1:]:
+            raise shape_mismatch(
+                name, f"shape {values.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})"
+            )
+        values = values.astype(np.result_type(values, read), copy=False)  # each walker's first frame decides its dtype
+        values[at] = read
+    assert values is not None
+    return values
 
 
 def _array(frames: Frames, name: str, walker: int, row: np.ndarray) -> Stored:

@@ -116,9 +116,9 @@ class History:
         """The record of a start; one of policy "unknown" when the journal lacks it."""
         known = self.starts
         if number < len(known) and known["moment"][number]:
-            found = next(journal.follow(self.directory.journal, Cursor(offset=int(known["offset"][number]))), None)
-            if isinstance(found, records.Start):
-                return found
+            start = next(journal.follow(self.directory.journal, Cursor(offset=int(known["offset"][number]))), None)
+            if isinstance(start, records.Start):
+                return start
         reason = "the record of this start is missing in the journal"
         return records.Start(start=number, seed=0, policy=records.UNKNOWN, reason=reason)
 

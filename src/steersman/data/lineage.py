@@ -41,17 +41,17 @@ def since_prepared(history: History, walker: np.ndarray, row: np.ndarray) -> np.
 
 def _stored_times(history: History) -> dict[int, np.ndarray]:
     """`time` of every row of each walker, as it is stored."""
-    found = {}
+    times = {}
     for number, walker in history.state.walkers.items():
-        found[number] = np.full(walker.frames, np.nan)
+        times[number] = np.full(walker.frames, np.nan)
         try:
             for span in _readable(walker):
-                found[number][span.first : span.end] = history.directory.frames.read("time", span)
+                times[number][span.first : span.end] = history.directory.frames.read("time", span)
         except MissingVariable:
             continue
         except Exception as error:  # whatever a damaged group makes its reader raise
             frames.warn_of_damage(f"frames.zarr/{walker.name}", error)
-    return found
+    return times
 
 
 def _readable(walker: Walker) -> list[Span]:
@@ -119,8 +119,8 @@ def frame(history: History, name: str, row: int) -> xarray.Dataset:
     if _aside(history, np.array(segments.lineage(at))):
         place = {"segment": name, "walker": segments.walker[at], "row": row, "time": np.nan}
         return dataset(history, pandas.DataFrame([place])).isel({FRAME: 0})
-    found = rows(history, name)
-    return dataset(history, found[found["row"] == row].tail(1)).isel({FRAME: 0})
+    table = rows(history, name)
+    return dataset(history, table[table["row"] == row].tail(1)).isel({FRAME: 0})
 
 
 def _aside(history: History, chain: np.ndarray) -> str:
@@ -148,15 +148,15 @@ def dataset(
     Raises: MissingVariable. BadInput: they are of another run.
     """
     expect_own(history, chosen)
-    found = frames.dataset(
+    data = frames.dataset(
         history.directory.frames, chosen["walker"].to_numpy(), chosen["row"].to_numpy(), names, lazy=lazy
     )
     made_by = chosen["segment"].to_numpy(str), {"long_name": "segment that made the frame"}
-    found = found.assign_coords(segment=(FRAME, *made_by)).assign_attrs(run=str(history.directory.path))
+    data = data.assign_coords(segment=(FRAME, *made_by)).assign_attrs(run=str(history.directory.path))
     if chosen["time"].isna().all():
-        return found
-    described = _described(history.state.time_unit, "lat" in found.coords)
-    return found.assign_coords(time=(FRAME, chosen["time"].to_numpy(), described))
+        return data
+    described = _described(history.state.time_unit, "lat" in data.coords)
+    return data.assign_coords(time=(FRAME, chosen["time"].to_numpy(), described))
 
 
 def _described(unit: str, on_sphere: bool) -> dict[str, str]:

@@ -39,8 +39,8 @@ class Listed:
 def listed(folder: Path) -> list[Listed]:
     """The runs that lie in a folder, the newest last, with folders that this user may not look into."""
     closed = (each for each in folder.iterdir() if each.is_dir() and not os.access(each, os.R_OK | os.X_OK))
-    found = [*map(_listed, runs_in(folder)), *(_unreadable(RunDirectory(each), NO_PERMISSION) for each in closed)]
-    return sorted(found, key=lambda each: -each.age_s)
+    runs = [*map(_listed, runs_in(folder)), *(_unreadable(RunDirectory(each), NO_PERMISSION) for each in closed)]
+    return sorted(runs, key=lambda each: -each.age_s)
 
 
 def _listed(directory: RunDirectory) -> Listed:

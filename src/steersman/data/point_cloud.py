@@ -118,9 +118,9 @@ class PointCloud:
         """(m,) float64: when some frames were made, seconds since 1970; NaN for those of no segment that counts."""
         segment = self.segment[at]
         known = segment >= 0
-        found = np.full(len(segment), np.nan)
-        found[known] = table.moments(segment[known], self.row[at][known])
-        return found
+        times = np.full(len(segment), np.nan)
+        times[known] = table.moments(segment[known], self.row[at][known])
+        return times
 
     def score(self, name: str, at: np.ndarray) -> np.ndarray:
         """(m,) float32: a scalar score of some frames."""

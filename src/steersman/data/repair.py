@@ -50,10 +50,10 @@ from steersman.system.files import replace_file
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
-    found = [f"{each.what} {each.number}" for each in problems if each.what in VERSIONED]
+    parts = [f"{each.what} {each.number}" for each in problems if each.what in VERSIONED]
     with contextlib.suppress(JournalTooNew):  # there is nothing then that could be lost
-        found = [*_lost(directory, problems), *found]
-    return ", ".join(dict.fromkeys(found))
+        parts = [*_lost(directory, problems), *parts]
+    return ", ".join(dict.fromkeys(parts))
 
 
 def _lost(directory: RunDirectory, problems: list[Problem]) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _coordinate(
     bool, which of them still are not."""
     dimensions = next(iter(biases.values())).dimensions
     stored = scores.column(ENERGY)[at] if ENERGY in scores.values else np.full(len(at), np.nan)
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    coordinates: list[tuple[np.ndarray, np.ndarray]] = []
     for name in scores.values:
         z = scores.matrix(name)[at]
         if name == ENERGY or z.shape[1] != dimensions:
@@ -90,18 +90,18 @@ def _coordinate(
         energy = np.empty(len(at))
         for k, bias in biases.items():
             energy[version == k] = bias.energy(z[version == k])
-        found.append((z, ~(np.abs(energy - stored) < SAME_KT)))
-    if not found:
+        coordinates.append((z, ~(np.abs(energy - stored) < SAME_KT)))
+    if not coordinates:
         raise BadScores("", f"no score has the {dimensions} dimensions of the bias; return the one that is biased")
-    return min(found, key=lambda each: int(each[1].sum()))
+    return min(coordinates, key=lambda each: int(each[1].sum()))
 
 
 def lineages(segments: SegmentTable) -> np.ndarray:
     """(segments,) int: a segment belongs to that of its parent if it is the first to go on from its end, of those that
     did not fail and have frames that count; of one that was lost before its first frame another takes the place."""
-    found, goes_on = np.arange(len(segments)), np.zeros(len(segments), bool)
+    lineage, goes_on = np.arange(len(segments)), np.zeros(len(segments), bool)
     tried = (segments.how != HOW[FAILED]) & (segments.end > segments.first)
     for i, (parent, row) in enumerate(zip(segments.parent.tolist(), segments.parent_row.tolist(), strict=True)):
         if tried[i] and parent >= 0 and row == segments.end[parent] - 1 and not goes_on[parent]:
-            found[i], goes_on[parent] = found[parent], True
-    return found
+            lineage[i], goes_on[parent] = lineage[parent], True
+    return lineage

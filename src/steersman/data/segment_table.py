@@ -74,8 +74,8 @@ class SegmentTable:
 
         Raises: UnknownName: the journal knows none, or the segment has other frames.
         """
-        found = SegmentName.parse(name)
-        same = (self.walker == found.walker) & (self.number == found.number) if found else np.zeros(0, bool)
+        wanted = SegmentName.parse(name)
+        same = (self.walker == wanted.walker) & (self.number == wanted.number) if wanted else np.zeros(0, bool)
         if not same.any():
             raise no_segment(name, self.name(len(self) - 1) if len(self) else "")
         at = int(same.argmax())
@@ -105,11 +105,11 @@ class SegmentTable:
 
     def lineage(self, at: int) -> list[int]:
         """Positions of the segments that led to one, itself last."""
-        found = []
+        ancestors = []
         while at >= 0:
-            found.append(at)
+            ancestors.append(at)
             at = int(self.parent[at])
-        return found[::-1]
+        return ancestors[::-1]
 
     def of_frames(self, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
         """(m,) int: the segment that made each frame, -1 when none that counts did."""
@@ -153,14 +153,14 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         policies: names of the policies that `starts` numbers.
     """
     made = published.segments(state)
-    found = frame_key(times["walker"], times["number"])
-    at = np.searchsorted(frame_key(made["walker"], made["number"]), found)  # which are in order
+    key = frame_key(times["walker"], times["number"])
+    at = np.searchsorted(frame_key(made["walker"], made["number"]), key)  # which are in order
     own = {name: column[at] for name, column in made.items()}
     known = own["start"] < len(starts)
     chosen = starts[np.where(known, own["start"], 0)] if len(starts) else np.zeros(len(times), starts.dtype)
     known &= chosen["moment"] > 0
     names = np.array([*policies, "unknown"], dtype=object)
-    parent = places(found, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
+    parent = places(key, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
     parent = np.where(parent < np.arange(len(times)), parent, -1)
     lost = ~known | ((chosen["walker"] >= 0) & (parent < 0))
     parent_row = np.where(known, chosen["row"], -1)
@@ -189,10 +189,10 @@ def _simulated(state: State, times: np.ndarray, lost: np.ndarray) -> np.ndarray:
     Args:
         lost: (n,) bool.
     """
-    found = np.where(lost, 0.0, times["simulated"])
-    whole = np.bincount(times["walker"], weights=found, minlength=state.next_walker)
+    simulated = np.where(lost, 0.0, times["simulated"])
+    whole = np.bincount(times["walker"], weights=simulated, minlength=state.next_walker)
     for at in np.flatnonzero(lost):
         walker = state.walkers[int(times["walker"][at])]
         if times["number"][at] == walker.published_segments:
-            found[at] = max(0.0, walker.simulated - whole[walker.number])
-    return found
+            simulated[at] = max(0.0, walker.simulated - whole[walker.number])
+    return simulated

@@ -66,15 +66,15 @@ def variables(history: History) -> dict[str, StoredVariable]:
     walker = next((walker for walker in frames.walkers() if frames.count(walker)), None)
     if walker is None:
         return {}
-    arrays, found = frames.stored(walker), {}
+    arrays, described = frames.stored(walker), {}
     units = {name: str(each.attributes.get("units", "1")) for name, each in arrays.items()}
     for name, stored in arrays.items():
         if stored.dims[0] == FRAME:
             shape, dims = stored.like.shape, stored.dims[1:]
             sphere = on_sphere(dims[-2:], units) and shape[-1] == 2 * shape[-2]
             long_name = str(stored.attributes.get("long_name", name))
-            found[name] = StoredVariable(name, shape, stored.like.dtype.kind, units[name], long_name, dims, sphere)
-    return found
+            described[name] = StoredVariable(name, shape, stored.like.dtype.kind, units[name], long_name, dims, sphere)
+    return described
 
 
 def on_sphere(dims: Sequence[str], units: Mapping[str, str]) -> bool:

@@ -47,10 +47,10 @@ def metrics(history: History) -> pandas.DataFrame:
         for name, of in series.items()
         for moment, frames in zip(of.index, history.state.measured_at[name], strict=True)
     }
-    found = pandas.DataFrame({**along, "scored": [scored[moment] for moment in moments]}, index=moments)
+    table = pandas.DataFrame({**along, "scored": [scored[moment] for moment in moments]}, index=moments)
     for name, of in series.items():
-        found[name] = of[~of.index.duplicated(keep="last")].reindex(moments)
-    return _described(found.set_index(_utc(moments, "time")), history, elapsed_s="s", simulated=None)
+        table[name] = of[~of.index.duplicated(keep="last")].reindex(moments)
+    return _described(table.set_index(_utc(moments, "time")), history, elapsed_s="s", simulated=None)
 
 
 def segments(history: History) -> pandas.DataFrame:
@@ -58,7 +58,7 @@ def segments(history: History) -> pandas.DataFrame:
     of = history.segments
     names = np.array([of.name(i) for i in range(len(of))], dtype=object)
     running = np.array(of.how == "running", dtype=bool)
-    found = pandas.DataFrame({
+    table = pandas.DataFrame({
         "walker": of.walker, "number": of.number, "slot": of.slot,
         "start": history.chosen_as(of.start),
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
@@ -68,16 +68,16 @@ def segments(history: History) -> pandas.DataFrame:
         "with_model": of.given["with_model"],
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
-    found.loc[running, "ended"] = pandas.NaT
+    table.loc[running, "ended"] = pandas.NaT
     if running.any() and not driven(history.directory.path):
-        found.loc[running, "how"] = "unknown"  # until it is resumed
+        table.loc[running, "how"] = "unknown"  # until it is resumed
     sets = np.append(history.starts["set"], 0)[np.minimum(of.start, len(history.starts))]
     before = history.directory.settings().get("params") or {} if len(history.sets) > 1 else {}
     for name in dict.fromkeys(name for each in history.sets for name in each):
-        found[f"set_{name}"] = [history.sets[i].get(name, before.get(name)) for i in sets]
+        table[f"set_{name}"] = [history.sets[i].get(name, before.get(name)) for i in sets]
     for mode in history.state.modes:
-        found = found.assign(**mode.of_segments(of.start, of.given))
-    return _described(found, history, simulated=None)
+        table = table.assign(**mode.of_segments(of.start, of.given))
+    return _described(table, history, simulated=None)
 
 
 def decisions(history: History) -> pandas.DataFrame:
@@ -89,23 +89,23 @@ def decisions(history: History) -> pandas.DataFrame:
     ran_by: dict[int, str] = {}
     for i, start in enumerate(history.chosen_as(of.start)):
         ran_by.setdefault(int(start), of.name(i))
-    found = pandas.DataFrame({
+    table = pandas.DataFrame({
         "time": _utc(np.array([each.t for each in taken], float)), **made,
         "parent": [str(SegmentName(each.frame.walker, each.frame.segment)) if each.frame else "" for each in taken],
         "parent_row": [each.frame.row if each.frame else -1 for each in taken],
         "refused": [len(each.refused) for each in taken],
         "segment": [ran_by.get(each.start, "") for each in taken],
     }, index=pandas.Index([each.start for each in taken], name="start", dtype="int64"))  # fmt: skip
-    return _described(found, history, ranked_s="s")
+    return _described(table, history, ranked_s="s")
 
 
 def models(history: History) -> pandas.DataFrame:
     """Every training, by the version of its model; `accepted` is missing while it goes on."""
     of = columns.models(history)
     floats = dict.fromkeys(("epochs", "seconds", "loss", "held_out", "predecessor"), "float64")
-    found = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
-    found = found.astype({"model": "int64", "accepted": "boolean", "frames": "Int64", **floats}).set_index("model")
-    return _described(found, history, seconds="s")
+    table = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
+    table = table.astype({"model": "int64", "accepted": "boolean", "frames": "Int64", **floats}).set_index("model")
+    return _described(table, history, seconds="s")
 
 
 def labels(history: History) -> pandas.DataFrame:
@@ -113,7 +113,7 @@ def labels(history: History) -> pandas.DataFrame:
     of another column."""
     of, state = history.state.mode(Labels), history.state
     asked, answers = list(of.asked.values()), [of.answers.get(number) for number in of.asked]
-    found = pandas.DataFrame({
+    table = pandas.DataFrame({
         "frame": [state.name_of(each.frame) for each in asked],
         "walker": [each.frame.walker for each in asked], "row": [each.frame.row for each in asked],
         "asked": _utc(np.array([each.t for each in asked], float)),
@@ -125,15 +125,15 @@ def labels(history: History) -> pandas.DataFrame:
         "node": [each.node if each else "" for each in answers],
         "reason": [each.reason for each in asked], "cause": [each.cause if each else "" for each in answers],
     }, index=pandas.Index(list(of.asked), name="label", dtype="int64"))  # fmt: skip
-    stored, taken = Frames(history.directory.labels), set(found)
+    stored, taken = Frames(history.directory.labels), set(table)
     for group in sorted({each.group for each in of.good}):
         at = [each for each in of.good if each.group == group]
         rows = Span(group, 0, 1 + max(each.row for each in at))
         for name in stored.variables(group):
             values = stored.read(name, rows)
             if values.ndim == 1 and name not in taken:
-                found.loc[[each.label for each in at], name] = values[[each.row for each in at]]
-    return _described(found, history, took_s="s")
+                table.loc[[each.label for each in at], name] = values[[each.row for each in at]]
+    return _described(table, history, took_s="s")
 
 
 def labelled(history: History) -> Labelled:
@@ -147,7 +147,7 @@ def calls(history: History) -> pandas.DataFrame:
     """Every call of a task, by its key, in the order in which plans made them."""
     of = history.state.calls
     done = [call.done for call in of.values()]
-    found = pandas.DataFrame({
+    table = pandas.DataFrame({
         "task": [call.called.task for call in of.values()],
         "arguments": [call.called.words for call in of.values()],
         "standing": [call.standing(of) for call in of.values()],
@@ -157,34 +157,34 @@ def calls(history: History) -> pandas.DataFrame:
         "bytes": [each.size if each else 0 for each in done],
         "cause": [each.cause if each else "" for each in done],
     }, index=pandas.Index(list(of), name="call", dtype="str"))  # fmt: skip
-    return _described(found, history, took_s="s")
+    return _described(table, history, took_s="s")
 
 
 def failures(history: History) -> pandas.DataFrame:
     """What failed: segments, walkers that were lost, stages of the workflow; with its cause, and what its file says."""
     rows = [_failure(history, record) for record in journal.read(history.directory.journal) if _failed(record)]
     columns = ("time", "what", "name", "cause", "text")
-    found = pandas.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=list(columns))
-    return found.assign(time=_utc(found["time"].to_numpy(float)))
+    table = pandas.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=list(columns))
+    return table.assign(time=_utc(table["time"].to_numpy(float)))
 
 
 def scores(history: History) -> pandas.DataFrame:
     """Every published frame that counts, in order of starts: where it lies, its time, its scores (NaN: none yet)."""
-    found = frames(history)
-    time = since_prepared(history, found["walker"].to_numpy(), found["row"].to_numpy())
-    found = _described(found.assign(time=time), history, time=None)
+    table = frames(history)
+    time = since_prepared(history, table["walker"].to_numpy(), table["row"].to_numpy())
+    table = _described(table.assign(time=time), history, time=None)
     scored = _scored(history)
     if not scored.values:
-        return found
-    wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
+        return table
+    wanted = frame_key(table["walker"].to_numpy(), table["row"].to_numpy())
     at = places(frame_key(scored.walker, scored.row), wanted)
-    found = found.assign(**{name: _along(column, at) for name, column in flat(scored)})
-    if reweighing.applies(history) and "weight" not in found:
+    table = table.assign(**{name: _along(column, at) for name, column in flat(scored)})
+    if reweighing.applies(history) and "weight" not in table:
         try:
-            found["weight"] = reweighted(history, found).weight
+            table["weight"] = reweighted(history, table).weight
         except Exception as error:  # whatever a damaged version makes its reader raise
             warn_of_damage("the weights", error)
-    return _described(found, history, time=None)
+    return _described(table, history, time=None)
 
 
 def reweighted(history: History, along: pandas.DataFrame) -> Reweighted:
@@ -193,12 +193,12 @@ def reweighted(history: History, along: pandas.DataFrame) -> Reweighted:
     Raises: as `steersman.data.reweighing.reweighted`.
     """
     scored = _scored(history)
-    found = reweighing.reweighted(history, scored)
+    weights = reweighing.reweighted(history, scored)
     wanted = frame_key(along["walker"].to_numpy(), along["row"].to_numpy())
     at = places(wanted, frame_key(scored.walker, scored.row))
     weight = np.zeros(len(along))
-    weight[at] = found.weight
-    return replace(found, weight=weight, order=at[found.order])
+    weight[at] = weights.weight
+    return replace(weights, weight=weight, order=at[weights.order])
 
 
 def frames(history: History) -> pandas.DataFrame:
@@ -208,9 +208,9 @@ def frames(history: History) -> pandas.DataFrame:
     row = np.concatenate([np.arange(span.first, span.end) for span in spans] or [np.zeros(0, int)])
     of = history.segments
     made_by, names = of.of_frames(walker, row), [of.name(i) for i in range(len(of))]
-    found = pandas.DataFrame({"walker": walker, "row": row})
-    found.insert(0, "segment", pandas.Categorical.from_codes(made_by, categories=pandas.Index(names, dtype="str")))
-    return found.rename_axis("frame")
+    table = pandas.DataFrame({"walker": walker, "row": row})
+    table.insert(0, "segment", pandas.Categorical.from_codes(made_by, categories=pandas.Index(names, dtype="str")))
+    return table.rename_axis("frame")
 
 
 def place_of(history: History, index: int | str) -> tuple[str, int]:
@@ -222,10 +222,10 @@ def place_of(history: History, index: int | str) -> tuple[str, int]:
         if named is None or row >= history.segments.end[at]:
             raise no_frame(index, history.state.frames)
         return history.segments.name(at), row
-    found = frames(history)
-    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= index < len(found):
-        raise no_frame(str(index), len(found))
-    return str(found["segment"][index]), int(found["row"][index])
+    table = frames(history)
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= index < len(table):
+        raise no_frame(str(index), len(table))
+    return str(table["segment"][index]), int(table["row"][index])
 
 
 def flat(scored: Scores) -> Iterable[tuple[str, np.ndarray]]:
@@ -259,13 +259,13 @@ def _scored(history: History) -> Scores:
 
 def _decisions(history: History) -> list[Decision]:
     """What was written of the choices so far; a line that is being written is left for later."""
-    found = []
+    kept = []
     for number, decision in read(history.directory):
         if decision is None:
             warn_of_damage(f"decisions.jsonl, line {number}", ValueError("it is no decision"))
         else:
-            found.append(decision)
-    return found
+            kept.append(decision)
+    return kept
 
 
 def _failed(record: records.Record) -> bool:
@@ -294,8 +294,8 @@ def _utc(moments: np.ndarray, name: str | None = None) -> pandas.DatetimeIndex:
     return pandas.to_datetime(np.asarray(moments, float), unit="s", utc=True).rename(name)
 
 
-def _described(found: pandas.DataFrame, history: History, **units: str | None) -> pandas.DataFrame:
+def _described(table: pandas.DataFrame, history: History, **units: str | None) -> pandas.DataFrame:
     """Write the units of columns into `attrs`, None stands for that of simulated time; and which run they are of."""
-    found.attrs["run"] = str(history.directory.path.resolve())
-    found.attrs["units"] = {name: unit or history.state.time_unit for name, unit in units.items()}
-    return found
+    table.attrs["run"] = str(history.directory.path.resolve())
+    table.attrs["units"] = {name: unit or history.state.time_unit for name, unit in units.items()}
+    return table

@@ -55,10 +55,10 @@ class Unbiased:
 
     def values(self, of: str | np.ndarray) -> np.ndarray:
         """(n,) of a quantity or state along `table`. Raises: BadInput: it is none."""
-        found = self._found(of) if isinstance(of, str) else np.asarray(of)
-        if found.shape != (len(self.table),) or found.dtype.kind not in "biuf":
+        array = self._found(of) if isinstance(of, str) else np.asarray(of)
+        if array.shape != (len(self.table),) or array.dtype.kind not in "biuf":
             raise self._bad(of, f"it is not one number for each of {len(self.table):,} frames")
-        return found
+        return array
 
     def _found(self, of: str) -> np.ndarray:
         if of in self.table:
@@ -77,10 +77,10 @@ class Unbiased:
 
     def state(self, of: str | np.ndarray) -> np.ndarray:
         """(n,) bool, whether a frame is in a state. Raises: BadInput."""
-        found = self.values(of)
-        if found.dtype != bool:
+        inside = self.values(of)
+        if inside.dtype != bool:
             raise self._bad(of, "it is not true or false, as 0 < phi < 2 is")
-        return found
+        return inside
 
     def difference(self, state: str | np.ndarray, other: str | np.ndarray) -> Mean:
         """Free energy of a state less that of another, in kT."""
@@ -107,12 +107,12 @@ class Unbiased:
         values = np.stack([np.asarray(self.values(each), float) for each in along], axis=1)
         counted = values[self.weights.order]
         edges = [np.linspace(low, high, bins + 1) for low, high in zip(counted.min(0), counted.max(0), strict=True)]
-        found = self.weights.free_energy(values, edges).reshape(-1, 3)
+        energies = self.weights.free_energy(values, edges).reshape(-1, 3)
         names = [each if isinstance(each, str) else f"quantity {i + 1}" for i, each in enumerate(along)]
         index = pandas.MultiIndex.from_product([(each[1:] + each[:-1]) / 2 for each in edges], names=names)
         if len(along) == 1:
             index = index.get_level_values(0)
-        return pandas.DataFrame(found, index, columns=["free_energy", "low", "high"])
+        return pandas.DataFrame(energies, index, columns=["free_energy", "low", "high"])
 
     def _warn(self, state: np.ndarray, other: np.ndarray) -> None:
         left, entered = self.weights.passages_apart(state, other)

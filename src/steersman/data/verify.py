@@ -197,9 +197,9 @@ def _to_read(history: History) -> list[Walker]:
 
 def places_of(history: History) -> dict[int, str]:
     """The merged groups that walkers are in, by the journal, and by the store, which may know more."""
-    found = {walker: group for group, walkers in history.state.merged.items() for walker in walkers}
+    places = {walker: group for group, walkers in history.state.merged.items() for walker in walkers}
     there = history.directory.frames.merged()
-    return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
+    return places | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
 
 
 def _group(frames: Frames, group: str) -> Iterator[str | Problem]:
@@ -293,12 +293,12 @@ def unreadable_segments(frames: Frames, walker: Walker) -> tuple[int, ...]:
     lost = unreadable(frames, walker.name)
     table = frames.read_table(walker.name)
     rows, ended, states = (lost.pop(dimension, np.zeros(0, bool)) for dimension in (FRAME, SEGMENT, RESTART))
-    found = set(np.flatnonzero(ended).tolist())  # in runs of before, states lie there
+    numbers = set(np.flatnonzero(ended).tolist())  # in runs of before, states lie there
     for number, (first, size) in enumerate(table[:, STATE : STATE + 2].tolist()):
         if size > 0 and states[first : first + rows_of(size)].any():
-            found.add(number)
-    found.update(each.number for each in walker.segments if rows[each.first : walker.rows_end(each)].any())
+            numbers.add(number)
+    numbers.update(each.number for each in walker.segments if rows[each.first : walker.rows_end(each)].any())
     known = walker.published_segments if walker.alive else len(walker.segments)
-    if rows[walker.frames :].any() or any(each.any() for each in lost.values()) or max(found, default=-1) >= known:
+    if rows[walker.frames :].any() or any(each.any() for each in lost.values()) or max(numbers, default=-1) >= known:
         raise DamagedShard(str(frames.path / frames.group(walker.name)))
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))

@@ -118,18 +118,18 @@ def tree(history: History, name: str) -> dict[str, Any]:
         beginning of the run and what people had set by the newest of them, and environment with the git commit.
     Raises: UnknownName: the journal does not know it.
     """
-    directory, found = history.directory, history.segments
+    directory, table = history.directory, history.segments
     segments: list[dict[str, Any]] = []
     starts: list[records.Start] = []
-    for at in reversed(found.lineage(found.find(name))):
-        start = history.start(int(found.start[at]))
+    for at in reversed(table.lineage(table.find(name))):
+        start = history.start(int(table.start[at]))
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
         known["start"] = _choice(history, start)
         known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
         changed = {"set": dict(start.set), "draw": dict(start.draw) | start.member}
         starts.append(start)
         known |= changed | start.given._asdict()
-        segments.append({"segment": found.name(at), "parent": _parent(history, start), **known})
+        segments.append({"segment": table.name(at), "parent": _parent(history, start), **known})
     versions = sorted({each[name] for each in segments for name in ("model", "with_model")} - {0})
     return {
         "segments": segments,
@@ -143,10 +143,10 @@ def tree(history: History, name: str) -> dict[str, Any]:
     }
 
 
-def tree_lines(found: dict[str, Any]) -> list[str]:
+def tree_lines(ancestry: dict[str, Any]) -> list[str]:
     """The same for a terminal, one line for each segment."""
     text = []
-    for each in found["segments"]:
+    for each in ancestry["segments"]:
         model = f"model {each['model']}" if each["model"] else "no model"
         origin = _origin(each)
         how = " with its state," if each["exact"] else ""
@@ -154,66 +154,66 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
         got = f", given {words}" if (words := str(given(each))) else ""
         text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{got}{changed}")
-    for model in found["models"]:
+    for model in ancestry["models"]:
         facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
-    text += [line for mode in MODES for line in mode.traced_lines(found)]
+    text += [line for mode in MODES for line in mode.traced_lines(ancestry)]
     environment: dict[str, Any] = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}}
-    environment |= {key: value for key, value in found["environment"].items() if value is not None}
+    environment |= {key: value for key, value in ancestry["environment"].items() if value is not None}
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     return [
         *text,
-        f"code     workflow.py sha256 {found['workflow'][:16]}",
+        f"code     workflow.py sha256 {ancestry['workflow'][:16]}",
         f"engine   Steersman's commit {environment['git_commit'] or 'unknown'}",
-        f"run      seed {found['seed']}, {_assignments(found['params'])}",
-        *([f"set      {_assignments(found['set'])}"] if found["set"] else []),
+        f"run      seed {ancestry['seed']}, {_assignments(ancestry['params'])}",
+        *([f"set      {_assignments(ancestry['set'])}"] if ancestry["set"] else []),
         f"on       {environment['host']}, Python {environment['python']}, {packages}",
     ]
 
 
-def _origin(found: dict[str, Any]) -> str:
-    if parent := found["parent"]:
+def _origin(facts: dict[str, Any]) -> str:
+    if parent := facts["parent"]:
         return f"frame {parent['name']}"
-    lost = found["policy"] == records.UNKNOWN and not found["seed"]  # as `History.start` gives one without a record
+    lost = facts["policy"] == records.UNKNOWN and not facts["seed"]  # as `History.start` gives one without a record
     return "what nobody knows" if lost else "the prepared start"
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(facts: dict[str, Any]) -> list[str]:
     """The same as sentences for a terminal."""
-    model = f", with model {found['model']}" if found["model"] else ""
+    model = f", with model {facts['model']}" if facts["model"] else ""
     text = [
-        f"segment {found['segment']} (start {found['start']}, seed {found['seed']})",
-        f"  started from   {_origin(found)}",
-        f"  chosen by      {found['policy']} among {count(found['candidates'], 'frame')}{model}"
-        if found["candidates"]
+        f"segment {facts['segment']} (start {facts['start']}, seed {facts['seed']})",
+        f"  started from   {_origin(facts)}",
+        f"  chosen by      {facts['policy']} among {count(facts['candidates'], 'frame')}{model}"
+        if facts["candidates"]
         else "",
-        f"  because        {found['reason']}",
-        f"  drawn          {_assignments(found['draw'])}" if found["draw"] else "",
+        f"  because        {facts['reason']}",
+        f"  drawn          {_assignments(facts['draw'])}" if facts["draw"] else "",
     ]
-    if words := str(given(found)):
+    if words := str(given(facts)):
         text.append(f"  given          {words}")
-    if found["attempt"]:
-        text.append(f"  attempt        {found['attempt'] + 1}: the same start failed before")
-    for each in found["refused"]:
+    if facts["attempt"]:
+        text.append(f"  attempt        {facts['attempt'] + 1}: the same start failed before")
+    for each in facts["refused"]:
         passed = f"frame {each['frame']['name']}" if each["frame"] else "a new member"
         text.append(f"  passed over    {passed}: {each['reason']}")
-    frames = "" if found["frames"] is None else f" after {count(found['frames'], 'frame')}"
-    text.append(f"  ended          {found['ended']}{frames}")
-    if found["hot"]:
-        text.append(f"  hot            {count(found['hot'], 'frame')}: not at the temperature of the averages")
-    if found["stopped_by"]:
-        late = " (it had ended by then)" if found["ended"] == "finished" else ""
-        by, reason = found["stopped_by"]["by"], found["stopped_by"]["reason"]
+    frames = "" if facts["frames"] is None else f" after {count(facts['frames'], 'frame')}"
+    text.append(f"  ended          {facts['ended']}{frames}")
+    if facts["hot"]:
+        text.append(f"  hot            {count(facts['hot'], 'frame')}: not at the temperature of the averages")
+    if facts["stopped_by"]:
+        late = " (it had ended by then)" if facts["ended"] == "finished" else ""
+        by, reason = facts["stopped_by"]["by"], facts["stopped_by"]["reason"]
         text.append(f"  stopped by     {by}: {reason.removeprefix(f'{by.lower()}: ')}{late}")
-    if found["cause"]:
-        text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
-    text += [line for mode in MODES for line in mode.explained_lines(found)]
+    if facts["cause"]:
+        text.append(f"  cause          {facts['cause']} (see errors/{facts['segment']}.txt)")
+    text += [line for mode in MODES for line in mode.explained_lines(facts)]
     return [line for line in text if line]
 
 
-def given(found: Mapping[str, Any]) -> Given:
+def given(facts: Mapping[str, Any]) -> Given:
     """What a segment got of what was learned, of what `why` returns."""
-    return Given(*(found[name] for name in Given._fields))
+    return Given(*(facts[name] for name in Given._fields))
 
 
 def _card(directory: RunDirectory, version: int) -> dict[str, Any]:

@@ -34,8 +34,8 @@ class Curve:
 
     def at(self, spent: np.ndarray) -> np.ndarray:
         """The value when so much was spent; NaN before the first frame, the last value behind the end."""
-        found = np.searchsorted(self.spent, np.asarray(spent) * (1 + ROUNDED), side="right") - 1
-        return np.where(found >= 0, self.value[np.maximum(found, 0)], np.nan)
+        last = np.searchsorted(self.spent, np.asarray(spent) * (1 + ROUNDED), side="right") - 1
+        return np.where(last >= 0, self.value[np.maximum(last, 0)], np.nan)
 
 
 def measure(history: History, workflow: Workflow, params: Params) -> dict[str, Curve]:
@@ -104,13 +104,13 @@ def _spent(history: History, order: np.ndarray) -> np.ndarray:
     """
     if not history.state.simulated:
         return np.arange(1.0, len(order) + 1)
-    segments, found = history.segments, list[np.ndarray]()
+    segments, steps = history.segments, list[np.ndarray]()
     for own in segments.batches():
         time = np.asarray(Window(history.directory.frames, segments.spans(own))["time"], float)
-        found.append(np.diff(time, prepend=0.0))
+        steps.append(np.diff(time, prepend=0.0))
         begins = np.cumsum((segments.end - segments.first)[own])[:-1]
-        found[-1][begins] = time[begins]  # counted from the beginning of each segment
-    return np.cumsum(np.concatenate(found)[order]) if found else np.empty(0)
+        steps[-1][begins] = time[begins]  # counted from the beginning of each segment
+    return np.cumsum(np.concatenate(steps)[order]) if steps else np.empty(0)
 
 
 def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:

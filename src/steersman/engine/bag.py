@@ -345,13 +345,13 @@ class Bag:
 
 def _frame(scores: Scores, index: int) -> FrameId | None:
     """None of a new member."""
-    found = scores.frame(index)
-    return FrameId(*found) if found else None
+    frame = scores.frame(index)
+    return FrameId(*frame) if frame else None
 
 
 def _floats(value: object) -> float | list[float]:
-    found: float | list[float] = np.asarray(value, float).tolist()
-    return found
+    numbers: float | list[float] = np.asarray(value, float).tolist()
+    return numbers
 
 
 def _cut_decisions(path: Path, next_start: int) -> None:

@@ -161,13 +161,13 @@ def resume(
         directory.errors.mkdir(exist_ok=True)
     _expect_unchanged(directory, state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
-    found, moves = _site(directory, workflow, place)
-    moved = found.model_dump(mode="json") if moves else None
-    if moved and settings["rounds"] and settled(found).simulation.count != state.run.slots:
+    chosen, moves = _site(directory, workflow, place)
+    moved = chosen.model_dump(mode="json") if moves else None
+    if moved and settings["rounds"] and settled(chosen).simulation.count != state.run.slots:
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
-        raise BadValue("simulation.workers", str(settled(found).simulation.count), problem)
+        raise BadValue("simulation.workers", str(settled(chosen).simulation.count), problem)
     return Campaign(
-        directory=directory, workflow=workflow, params=params, site=settled(found), recorder=recorder,
+        directory=directory, workflow=workflow, params=params, site=settled(chosen), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
 
@@ -207,15 +207,15 @@ def _site(directory: RunDirectory, workflow: Workflow, place: Place) -> tuple[Si
     """
     file = directory.site_file if directory.site_file.exists() else directory.settings_file
     other = changes(place)
-    found = site_of(place) if place.get("site") else site_files.changed(str(file), directory.site(), other)
-    found, moves = (
-        found.serving(workflow.roles, rounds=directory.settings()["rounds"]),
+    chosen = site_of(place) if place.get("site") else site_files.changed(str(file), directory.site(), other)
+    chosen, moves = (
+        chosen.serving(workflow.roles, rounds=directory.settings()["rounds"]),
         bool(place.get("site") or other),
     )
     if moves:
-        _check_ranks(workflow, found)
-        ready(settled(found))
-    return found, moves
+        _check_ranks(workflow, chosen)
+        ready(settled(chosen))
+    return chosen, moves
 
 
 def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:

@@ -125,8 +125,8 @@ def _keep(directory: RunDirectory, known: Mapping[str, str]) -> None:
 
 def _stale(state: State, changed: frozenset[str]) -> list[Call]:
     """Calls of tasks that are others now, and calls that were given what these made."""
-    found = dict[str, Call]()
+    stale = dict[str, Call]()
     for key, call in state.calls.items():  # in the order in which they were made
-        if call.called.task in changed or not found.keys().isdisjoint(call.called.needs):
-            found[key] = call
-    return list(found.values())
+        if call.called.task in changed or not stale.keys().isdisjoint(call.called.needs):
+            stale[key] = call
+    return list(stale.values())

@@ -29,12 +29,12 @@ LOOK_S = 0.005
 
 def marked(wanted: str) -> list[psutil.Process]:
     """This user's processes on this machine whose mark begins so."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(MARK, "").startswith(wanted):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def of_run(run: Path) -> list[psutil.Process]:
@@ -48,12 +48,12 @@ def servers(run: Path) -> list[psutil.Process]:
     Also one whose driver died before it wrote where the server is.
     """
     logs = {Path(place) / LOG_FILE for place in bus_of([run.resolve() / "bus"]).places}
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if Path(f"/proc/{process.pid}/fd/1").readlink() in logs:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def end(processes: list[psutil.Process]) -> int:

@@ -208,12 +208,12 @@ class People:
     def _start(self, frame: str) -> FrameId:
         if why := self._steering.no_pins:
             raise BadInput(why)
-        found, segment, last = self._frame("pin", frame)
-        if not self._state.can_begin_at(found):
+        at, segment, last = self._frame("pin", frame)
+        if not self._state.can_begin_at(at):
             instead = f"; pin {last}" if segment.state else ""
             problem = "this workflow needs a restart state, so it begins only where a segment ended that gave one"
             raise BadValue("pin", frame, problem + instead)
-        return found
+        return at
 
     def _frame(self, verb: str, frame: str) -> tuple[FrameId, Segment, FrameName]:
         """A frame, its segment, and the last frame of that."""

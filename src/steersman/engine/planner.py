@@ -167,11 +167,11 @@ class Planner:
     def _begin(self, call: _Call) -> None:
         known = self._recorder.state.calls.get(call.key)
         file = self._directory.task(call.key) / RESULT
-        found = sha256(file) if known and file.is_file() and file.stat().st_uid == os.getuid() else ""
-        if known and found and known.sha256 in ("", found):
+        digest = sha256(file) if known and file.is_file() and file.stat().st_uid == os.getuid() else ""
+        if known and digest and known.sha256 in ("", digest):
             if not known.sha256:  # it was written, and the driver died before it knew
-                self._recorder.record(Task(call=call.key, sha256=found, size=file.stat().st_size))
-            self._settle(call, Receipt(call.key, found))
+                self._recorder.record(Task(call=call.key, sha256=digest, size=file.stat().st_size))
+            self._settle(call, Receipt(call.key, digest))
             return
         if known and known.sha256:
             self._recorder.note(f"the result of {known} is missing or was changed; it is made again")

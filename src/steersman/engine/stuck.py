@@ -54,14 +54,14 @@ class Stuck:
         busy = {manager: list(at_work.get(manager, ())) for manager in held}
         idle = [manager for manager in held if held[manager] > len(busy[manager])]
         self._since = {manager: self._since.get(manager, now) for manager in idle}
-        found = {}
+        limits = {}
         for manager in idle:
             ready = self._ready[manager] - set(busy[manager])
             unknown = busy[manager].count("")
             limit_s = (self._begins_s if len(ready) > unknown else self._starts_s) * slow.get(manager, 1.0)
             if now - max(self._since[manager], self._began.get(manager, -math.inf)) > limit_s:
-                found[manager] = limit_s
-        return found
+                limits[manager] = limit_s
+        return limits
 
     def forget(self) -> None:
         """Nothing waits."""

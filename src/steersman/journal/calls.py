@@ -73,8 +73,8 @@ def _came_of(done: records.Task) -> dict[str, Any]:
     return {"node": done.node, "took_s": done.took_s, "bytes": done.size} if done.sha256 else {"cause": done.cause}
 
 
-def lines(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for each in found:
+def lines(calls: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for each in calls:
         yield f"{each['task']}({each['arguments']}): {each['standing']}"
         for name, value in each.items():
             if name not in ("task", "arguments", "standing") and value not in ("", []):
@@ -83,5 +83,5 @@ def lines(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def counts(calls: Mapping[str, Call]) -> dict[str, int]:
     """How many stand how, those that are done first."""
-    found = Counter(call.standing(calls) for call in calls.values())
-    return {standing: found[standing] for standing in ("done", "begun", "waiting", "failed") if found[standing]}
+    standings = Counter(call.standing(calls) for call in calls.values())
+    return {standing: standings[standing] for standing in ("done", "begun", "waiting", "failed") if standings[standing]}

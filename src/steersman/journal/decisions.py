@@ -88,8 +88,8 @@ def read(directory: RunDirectory) -> Iterator[tuple[int, Decision | None]]:
 def find(directory: RunDirectory, start: int) -> Decision | None:
     """The decision of a start."""
     named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
-    found = (decoded(line) for line in _lines(directory) if named in line)
-    return next((each for each in found if each and each.start == start), None)
+    decisions = (decoded(line) for line in _lines(directory) if named in line)
+    return next((each for each in decisions if each and each.start == start), None)
 
 
 def ranking_seconds(directory: RunDirectory) -> float:

@@ -58,10 +58,10 @@ def owner(run: Path) -> Owner | None:
     """The driver that the lock of a run names, dead or alive; None when it ended in good order."""
     file = run / FILE
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError, OddFile):
-        found = json.loads(reading.read(file, run))
-        path, number = found.get("run", _run(run))
+        held = json.loads(reading.read(file, run))
+        path, number = held.get("run", _run(run))
         elsewhere = path if path != str(run.resolve()) and number != run.stat().st_ino else ""
-        which = found["host"], found["pid"], found["started"], _age_s(file), found.get("processes", "")
+        which = held["host"], held["pid"], held["started"], _age_s(file), held.get("processes", "")
         return Owner(*which, elsewhere)
     return None
 

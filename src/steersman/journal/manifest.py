@@ -61,12 +61,12 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
 def _digests(top: Path, wanted: Callable[[Path], bool] = lambda path: True) -> dict[str, str]:
     """Name -> SHA-256 of files; one that goes meanwhile is not among them."""
-    found = {}
+    digests = {}
     for name, path in _files(top):
         if wanted(path):
             with contextlib.suppress(FileNotFoundError):
-                found[_escaped(name)] = sha256(path, top)
-    return found
+                digests[_escaped(name)] = sha256(path, top)
+    return digests
 
 
 def _files(top: Path) -> Iterator[tuple[str, Path]]:

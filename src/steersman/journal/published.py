@@ -40,8 +40,8 @@ def segments(state: State) -> dict[str, np.ndarray]:
 
 def in_order(made: Mapping[str, np.ndarray]) -> np.ndarray:
     """Which segments have published frames that count, in order of starts."""
-    found = np.flatnonzero(made["counts"] & (made["published"] > made["first"]))
-    return np.asarray(found[np.argsort(made["start"][found], kind="stable")])
+    index = np.flatnonzero(made["counts"] & (made["published"] > made["first"]))
+    return np.asarray(index[np.argsort(made["start"][index], kind="stable")])
 
 
 def spans(state: State, *, held_out: bool | None = None, most: int | None = None) -> list[Span]:

@@ -140,13 +140,13 @@ class RunDirectory:
         """The site that it is on: that of its beginning, or of the last `resume --site`. Raises: as `settings`."""
         if self.site_file.exists():
             return self._settings(self.site_file)
-        found: dict[str, Any] = self.settings()["site"]
-        return found
+        kept: dict[str, Any] = self.settings()["site"]
+        return kept
 
     def environment(self) -> dict[str, Any]:
         """What the run was made with, see `environment`; None of what is not known any more."""
-        found = self.environment_file
-        return UNKNOWN | (dict(json.loads(self.read(found))) if found.exists() else {})
+        file = self.environment_file
+        return UNKNOWN | (dict(json.loads(self.read(file))) if file.exists() else {})
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""
@@ -317,8 +317,8 @@ def open_run(path: Path) -> RunDirectory:
         known = runs_in(Path("runs"))
         newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)
         here = f"; the newest here is {newest.path}" if newest else ""
-        found = "this is not a run directory (it has no journal.jsonl)" if path.exists() else "there is no such folder"
-        raise BadDirectory(str(path), f"{found}{here}")
+        what = "this is not a run directory (it has no journal.jsonl)" if path.exists() else "there is no such folder"
+        raise BadDirectory(str(path), f"{what}{here}")
     return RunDirectory(path)
 
 

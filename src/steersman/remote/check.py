@@ -102,5 +102,5 @@ def _site_file(site: RemoteSite, name: str) -> Iterator[Finding]:
     own = is_path(name)
     packed = bundle.pack({Path(name).name: Path(name).read_bytes()}) if own else b""
     asked = {"site": Path(name).name if own else name, "packed": packed}
-    (found,) = site.ask("", ("check_site", asked))
-    yield from (Finding(f"site: {what}", well, words) for what, well, words in found)
+    (checks,) = site.ask("", ("check_site", asked))
+    yield from (Finding(f"site: {what}", well, words) for what, well, words in checks)

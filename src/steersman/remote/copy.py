@@ -146,8 +146,8 @@ class Copy:
         if "figures" in groups:
             self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
         self._listings = 0
-        look, found = self._view.read(("listing", {"groups": list(groups)}))
-        there, done = _without_journals(found), Fetched(look)
+        look, files = self._view.read(("listing", {"groups": list(groups)}))
+        there, done = _without_journals(files), Fetched(look)
         if not self._view.begun:
             raise BadInput(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
         journals = {name: self._view.path / name for name in JOURNALS}
@@ -214,8 +214,8 @@ class Copy:
         self._listings += 1
         if self._listings > LISTINGS:
             raise bad_answer("other files in each listing, without end")
-        (found,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
-        return _without_journals(found)
+        (files,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        return _without_journals(files)
 
     def _new(self, there: Mapping[str, Sequence[Any]], groups: Sequence[str], done: Fetched) -> dict[str, int]:
         """Path -> size of what is not here as it is there; but groups that are too large."""
@@ -328,8 +328,8 @@ def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
     return copies.Origin(sent.name, sent.endpoint.name, look["path"], look["now"], look["state"])
 
 
-def _without_journals(found: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    return {path: each for path, each in found.items() if path not in JOURNALS}
+def _without_journals(files: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    return {path: each for path, each in files.items() if path not in JOURNALS}
 
 
 def _extend(path: Path, content: bytes) -> None:

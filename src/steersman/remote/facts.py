@@ -13,13 +13,13 @@ PACKAGES = ("steersman", "parsl", "dill", "globus-compute-sdk", "globus-compute-
 
 
 def versions() -> dict[str, str]:
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
-    return found
+            installed[name] = ""
+    return installed
 
 
 def facts(folder: str) -> dict[str, object]:

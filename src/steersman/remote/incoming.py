@@ -106,7 +106,7 @@ def checked(questions: Sequence[tuple[str, dict[str, Any]]], answers: Sequence[m
     """The answers to questions, see `Site.ask`. Raises: EngineError: they are none, or of another kind."""
     if len(answers) != len(questions):
         raise bad_answer(f"{len(answers)} answers to {len(questions)} questions")
-    found = []
+    kept = []
     for (question, given), raw in zip(questions, answers, strict=True):
         answer = _taken(lambda: msgspec.msgpack.decode(raw, type=KINDS[question]))  # noqa: B023
         if question == "listing":
@@ -117,8 +117,8 @@ def checked(questions: Sequence[tuple[str, dict[str, Any]]], answers: Sequence[m
         if question in ("look", "start", "resume", "drive", "cancel", "names"):
             for each in answer.values() if question == "names" else (answer,):
                 _check_state(each)
-        found.append(answer)
-    return found
+        kept.append(answer)
+    return kept
 
 
 def done(result: dict[str, Any]) -> Done:
@@ -139,12 +139,12 @@ def installed(text: str) -> dict[str, str]:
 def place(folder: Path, path: str) -> Path:
     """Where a file of a run lies in its copy. Raises: EngineError: outside, or behind a symbolic link."""
     _check_path(path)
-    found = folder
+    target = folder
     for name in path.split("/"):
-        found = found / name
-        if found.is_symlink():
-            raise bad_answer(f"{path!r} is behind the symbolic link {found}; remove it")
-    return found
+        target = target / name
+        if target.is_symlink():
+            raise bad_answer(f"{path!r} is behind the symbolic link {target}; remove it")
+    return target
 
 
 def _taken(decode: Callable[[], T]) -> T:

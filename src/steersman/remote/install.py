@@ -59,10 +59,10 @@ def install(site: RemoteSite) -> dict[str, Any]:
     name, content = wheel()
     asked = {"folder": site.endpoint.folder, "wheel": name, "extras": EXTRAS}
     given = json.dumps({**asked, "content": base64.b64encode(content).decode()})
-    found = incoming.installed(site.run_source(inspect.getsource(install_there), given, WITHIN_S))
-    if found["problem"]:
-        raise EngineError(f"at {site.endpoint.name}: {found['problem']}")
-    return dict(found)
+    answer = incoming.installed(site.run_source(inspect.getsource(install_there), given, WITHIN_S))
+    if answer["problem"]:
+        raise EngineError(f"at {site.endpoint.name}: {answer['problem']}")
+    return dict(answer)
 
 
 def _files(top: Path) -> list[Path]:

@@ -107,8 +107,8 @@ def forget_endpoint(name: str) -> None:
 
 def runs() -> dict[str, Sent]:
     """What was submitted from here, by name, the oldest first."""
-    found = [_read(path, Sent, None) for path in (home() / "remote").glob("*/sent.json")]
-    return {each.name: each for each in sorted(found, key=lambda sent: sent.at)}
+    all_sent = [_read(path, Sent, None) for path in (home() / "remote").glob("*/sent.json")]
+    return {each.name: each for each in sorted(all_sent, key=lambda sent: sent.at)}
 
 
 def run(name: str) -> Sent:

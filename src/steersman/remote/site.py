@@ -118,12 +118,12 @@ class RemoteSite:
             raise too_large("what was asked for", len(given) * 3 // 4, MOST_BYTES)
         until = time.time() + within_s
         task = self._submit(program, given, within_s, until, self.endpoint.options)
-        found = self._wait(task, within_s)
-        if "late" in found or "silent" in found:
+        answer = self._wait(task, within_s)
+        if "late" in answer or "silent" in answer:
             raise _no_answer(self.endpoint.name, within_s, "too slow, or its clock differs from ours:")
-        if "missing" in found:
-            raise _no_steersman(self.endpoint.name, str(found["missing"]), "there is no such program")
-        return incoming.done(found)
+        if "missing" in answer:
+            raise _no_steersman(self.endpoint.name, str(answer["missing"]), "there is no such program")
+        return incoming.done(answer)
 
     def _submit(
         self, program: tuple[str, ...], given: str, within_s: float | None, until: float, options: dict[str, Any]
@@ -186,20 +186,20 @@ class RemoteSite:
         if done["code"]:
             raise EngineError(f"at {name}: {_last_line(done['err'])}")
         try:
-            found: incoming.Answer = decode(done["out"], incoming.Answer)
+            answer: incoming.Answer = decode(done["out"], incoming.Answer)
         except ValueError as error:
             raise AnswerLost(name, str(error)) from None
-        if found.protocol != PROTOCOL:
+        if answer.protocol != PROTOCOL:
             here = importlib.metadata.version("steersman")
             raise EngineError(
-                f"Steersman {found.version} at {name} does not understand Steersman {here}; `steersman remote install "
+                f"Steersman {answer.version} at {name} does not understand Steersman {here}; `steersman remote install "
                 f"--at {name}` puts the same version there"
             )
-        if found.refused is not None:
-            raise BadInput(f"at {name}: {found.refused}")
-        if found.failed is not None:
-            raise EngineError(f"at {name}: {found.failed}")
-        return found.answers
+        if answer.refused is not None:
+            raise BadInput(f"at {name}: {answer.refused}")
+        if answer.failed is not None:
+            raise EngineError(f"at {name}: {answer.failed}")
+        return answer.answers
 
     @contextmanager
     def _errors(self, forgiving: str | None = None) -> Iterator[None]:

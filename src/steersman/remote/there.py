@@ -87,9 +87,9 @@ def cancel(run: Submitted, within_s: float) -> dict[str, Any]:
     deadline = time.monotonic() + within_s
     while run.state()["state"] == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
-    if (found := run.state())["state"] == "running":
+    if (state := run.state())["state"] == "running":
         raise EngineError(
-            f"run {run.name} has not ended yet: {found['driver']}; look again, or end that process on its machine"
+            f"run {run.name} has not ended yet: {state['driver']}; look again, or end that process on its machine"
         )
     return look(run)
 

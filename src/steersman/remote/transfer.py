@@ -39,14 +39,14 @@ def group_of(path: str) -> str:
 
 def listing(run: Path, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
     """Size and identity of the files of a run that belong to groups, or to none, by path."""
-    found = {}
+    files = {}
     for path in _walk(run):
         name = str(path.relative_to(run))
         if group_of(name) in ("", *groups):
             with suppress(FileNotFoundError):  # replaced or moved meanwhile
                 status = path.stat()
-                found[name] = (status.st_size, identity(name, status))
-    return found
+                files[name] = (status.st_size, identity(name, status))
+    return files
 
 
 def is_little(received: int) -> bool:
@@ -93,18 +93,18 @@ def _piece(run: Path, held: Path, piece: Piece, room: int) -> dict[str, Any]:
     try:
         with (kept if of and kept.exists() else path).open("rb") as file:
             status = os.fstat(file.fileno())
-            found = identity(name, status)
-            if of and found != of:
+            current = identity(name, status)
+            if of and current != of:
                 return {"path": name, "gone": True}
             file.seek(offset)
             data = file.read(room)
     except OSError:
         return {"path": name, "gone": True}
     if offset + len(data) < status.st_size and name not in GROWING:
-        _hold(path, held / found, name, found)
+        _hold(path, held / current, name, current)
     else:
         kept.unlink(missing_ok=True) if of else None
-    facts = {"path": name, "of": found, "offset": offset, "size": status.st_size}
+    facts = {"path": name, "of": current, "offset": offset, "size": status.st_size}
     return facts | {"data": data, "sha256": hashlib.sha256(data).hexdigest()}
 
 

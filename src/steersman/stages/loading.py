@@ -76,14 +76,14 @@ def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workf
         make_importable(path)
     else:
         module = _import(path, shown or path, moves=moves)
-    found = [value for value in vars(module).values() if isinstance(value, Workflow)]
-    if len(set(map(id, found))) != 1:
-        problem = f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)"
+    workflows = [value for value in vars(module).values() if isinstance(value, Workflow)]
+    if len(set(map(id, workflows))) != 1:
+        problem = f"it defines {len(workflows)} workflows; it must hold one: wf = Workflow(...)"
         raise BadWorkflow(str(shown or path), 0, problem)
-    if problems := outlines.problems(found[0]):
+    if problems := outlines.problems(workflows[0]):
         raise BadWorkflow(str(shown or path), 0, "; ".join(problems))
-    _last = found[0], module, text
-    return found[0]
+    _last = workflows[0], module, text
+    return workflows[0]
 
 
 # The workflow that was loaded last, and copies of loaded files, which are not imported again.
@@ -190,8 +190,8 @@ def _meant(error: BaseException, line: str) -> str:
     if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
         return ""
     words = [word for word in re.findall(r"\w\.(\w+)", line) if word not in VERBS]
-    found = [verb for word in words for verb in difflib.get_close_matches(word, VERBS, 1)]
-    return f"; did you mean `{found[0]}`?" if found else ""
+    close = [verb for word in words for verb in difflib.get_close_matches(word, VERBS, 1)]
+    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str] | Mapping[str, Any]) -> Params:
@@ -216,12 +216,12 @@ def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any
 
 def once(option: str, given: Iterable[tuple[str, V]]) -> dict[str, V]:
     """What a person gave, by key. Raises: BadInput: one is given twice."""
-    found: dict[str, V] = {}
+    by_key: dict[str, V] = {}
     for key, each in given:
-        if key in found:
+        if key in by_key:
             raise BadInput(f"{option} {key}: it is given more than once; leave all but one out")
-        found[key] = each
-    return found
+        by_key[key] = each
+    return by_key
 
 
 def value(key: str, text: str) -> Any:

@@ -135,12 +135,12 @@ def named(node: ast.AST) -> frozenset[str]:
 
 def reached(folder: Path, names: Iterable[str]) -> set[Path]:
     """The files in a folder that belong to modules of these names, or that those import."""
-    found, waiting = set[Path](), set(names)
+    files, waiting = set[Path](), set(names)
     while waiting:
-        new = {file for name in waiting for file in _files(folder, name)} - found
-        found |= new
+        new = {file for name in waiting for file in _files(folder, name)} - files
+        files |= new
         waiting = {name for file in new if file.name.endswith(tuple(SOURCE_SUFFIXES)) for name in _names(file)}
-    return found
+    return files
 
 
 def _names(file: Path) -> frozenset[str]:
@@ -154,13 +154,13 @@ def _names(file: Path) -> frozenset[str]:
 def _files(folder: Path, name: str) -> Iterator[Path]:
     """What Python finds in a folder under a name: a clone of a package that is installed, say, is not found there."""
     here = folder.absolute()
-    found = PathFinder.find_spec(name, [str(here), *sys.path])
-    if found is None:
+    spec = PathFinder.find_spec(name, [str(here), *sys.path])
+    if spec is None:
         return
-    if str(here / name) in (found.submodule_search_locations or ()):
+    if str(here / name) in (spec.submodule_search_locations or ()):
         yield from (file for file in (folder / name).rglob("*") if file.is_file() and _belongs(file, folder))
-    elif found.origin and Path(found.origin).parent == here:
-        yield folder / Path(found.origin).name
+    elif spec.origin and Path(spec.origin).parent == here:
+        yield folder / Path(spec.origin).name
 
 
 def _belongs(file: Path, folder: Path) -> bool:

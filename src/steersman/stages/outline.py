@@ -48,10 +48,10 @@ class _Outline:
         self._within: set[int] = set()  # functions and classes that are looked at; they may lead back to themselves
 
     def of(self, parts: Mapping[str, Any]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        while new := {name: value for name, value in {**parts, **self._globals}.items() if name not in found}:
-            found |= {name: self._digest(value) for name, value in new.items()}
-        return found
+        digests: dict[str, str] = {}
+        while new := {name: value for name, value in {**parts, **self._globals}.items() if name not in digests}:
+            digests |= {name: self._digest(value) for name, value in new.items()}
+        return digests
 
     def _digest(self, value: Any) -> str:
         try:
@@ -120,8 +120,8 @@ class _Outline:
     def _place(self, of: Mapping[str, Any]) -> str | None:
         """What tells the globals of a file from those of others; None: it is neither the workflow's nor beside it."""
         file = of.get("__file__")
-        found = self._places.get(os.path.realpath(file)) if isinstance(file, str) else None
-        return "__main__: " if found is None and of.get("__name__") == "__main__" else found
+        place = self._places.get(os.path.realpath(file)) if isinstance(file, str) else None
+        return "__main__: " if place is None and of.get("__name__") == "__main__" else place
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -142,22 +142,22 @@ def _says(code: CodeType) -> tuple[Any, ...]:
 
 def problems(workflow: Workflow) -> list[str]:
     """What is missing or does not fit together."""
-    found = []
+    wrong = []
     if workflow.simulation is None:
-        found.append("no simulate stage: decorate a function with @wf.simulate()")
+        wrong.append("no simulate stage: decorate a function with @wf.simulate()")
     if workflow.training is not None and workflow.scoring is None:
-        found.append("a train stage but no score stage: decorate a function with @wf.score()")
+        wrong.append("a train stage but no score stage: decorate a function with @wf.score()")
     if workflow.steering.label and workflow.labelling is None:
-        found.append("a label rule but no label stage: decorate a function with @wf.label()")
+        wrong.append("a label rule but no label stage: decorate a function with @wf.label()")
     if workflow.prepare_function and workflow.before_plan:
-        found.append("both @wf.prepare and @wf.before make start.prepared: keep one, and call the other a task")
+        wrong.append("both @wf.prepare and @wf.before make start.prepared: keep one, and call the other a task")
     for plan in filter(None, (workflow.before_plan, workflow.after_plan)):
         if plan.__name__ in workflow.tasks:
-            found.append(f"{plan.__name__} is the name of a task and of a plan: rename one")
+            wrong.append(f"{plan.__name__} is the name of a task and of a plan: rename one")
     steering = workflow.steering
     if workflow.held_out_function and steering.policy.rounds:
-        found.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
+        wrong.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
     needs = (*steering.needs, *steering.fallback.needs)
     if needs and workflow.scoring is None:
-        found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
-    return found
+        wrong.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
+    return wrong

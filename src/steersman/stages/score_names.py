@@ -39,12 +39,12 @@ def written(function: Callable[..., Any]) -> set[str] | None:
     if hasattr(function, "__wrapped__"):  # what wraps it may add some
         return None
     try:
-        (found,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
-    if not isinstance(found, ast.FunctionDef):
+    if not isinstance(definition, ast.FunctionDef):
         return None
-    returned = [each.value for each in _within(found) if isinstance(each, ast.Return)]
+    returned = [each.value for each in _within(definition) if isinstance(each, ast.Return)]
     names: set[str] = set()
     for value in returned:
         if not isinstance(value, ast.Dict):

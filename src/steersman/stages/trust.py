@@ -88,17 +88,17 @@ def _code(workflow: Path) -> str:
     """The SHA-256 of a workflow file and of what is kept with it; "" where it may load something else, too."""
     if not (workflow.parent / FOLDER / f"{MODULE}.py").exists():
         return ""  # of an older Steersman, or none: all that lies beside it is imported
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     try:
         for path in _files(workflow):
             with reading.opened(path, workflow.parent) as file:
                 if os.fstat(file.fileno()).st_size > MOST_BYTES:
                     return ""
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found.update(f"{path.relative_to(workflow.parent)}\0{digest}\0".encode(errors="surrogateescape"))
+            hashed.update(f"{path.relative_to(workflow.parent)}\0{digest}\0".encode(errors="surrogateescape"))
     except (OSError, EngineError):
         return ""
-    return found.hexdigest()
+    return hashed.hexdigest()
 
 
 def _files(workflow: Path) -> Iterator[Path]:

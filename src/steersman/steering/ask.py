@@ -99,21 +99,21 @@ class Ask(Policy):
     def _draw(self, point: Mapping[str, Any]) -> dict[str, float]:
         try:
             given = {name: each.value for name, each in self.vocs.constants.items()} | dict(point)
-            found = {name: float(value) for name, value in given.items() if name != ID}
+            draw = {name: float(value) for name, value in given.items() if name != ID}
         except (AttributeError, TypeError, ValueError):
-            found = {}
+            draw = {}
         names = [*self.vocs.variable_names, *self.vocs.constants]
-        if not found.keys() >= set(names) or not all(map(math.isfinite, found.values())):
+        if not draw.keys() >= set(names) or not all(map(math.isfinite, draw.values())):
             raise ValueError(f"the generator suggests {point!r:.200}; it is a finite number for each of {names}")
         for name, each in self.vocs.constants.items():
-            if found[name] != float(each.value):
+            if draw[name] != float(each.value):
                 raise ValueError(
-                    f"the generator suggests {name}={found[name]:g}; its VOCS has the constant {each.value}"
+                    f"the generator suggests {name}={draw[name]:g}; its VOCS has the constant {each.value}"
                 )
         for name, each in self.vocs.variables.items():
-            if not _allowed(found[name], bounds := getattr(each, "values", None) or each.domain):
-                raise ValueError(f"the generator suggests {name}={found[name]:g}; its VOCS has {bounds} for {name}")
-        return found
+            if not _allowed(draw[name], bounds := getattr(each, "values", None) or each.domain):
+                raise ValueError(f"the generator suggests {name}={draw[name]:g}; its VOCS has {bounds} for {name}")
+        return draw
 
     def _results(self, scores: Scores) -> list[dict[str, float]]:
         """A mapping for each member that has ended, in the order in which they were published."""

@@ -207,13 +207,13 @@ def corrected(
     shift = rng.normal(size=(len(drawn), bins)) * ln_error[first]
     shift[0] = 0.0
     weights = drawn / sums[:, where] * np.exp(ln_size - ln_size.max() + shift[:, where])
-    found = np.asarray(answer(weights / weights.sum(1, keepdims=True)))
-    if found.dtype.kind not in "iuf" or found.shape[:1] != (len(drawn),):
-        raise AuditsRefused(f"the answer is {found.dtype} {found.shape}", f"a number for each of {len(drawn)} rows")
-    if not np.isfinite(found).all():
+    answers = np.asarray(answer(weights / weights.sum(1, keepdims=True)))
+    if answers.dtype.kind not in "iuf" or answers.shape[:1] != (len(drawn),):
+        raise AuditsRefused(f"the answer is {answers.dtype} {answers.shape}", f"a number for each of {len(drawn)} rows")
+    if not np.isfinite(answers).all():
         raise AuditsRefused("the answer is not finite, or that of a replicate", "an answer to any weights")
-    low, high = np.quantile(found[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Corrected(found[0], low, high, len(truth))
+    low, high = np.quantile(answers[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Corrected(answers[0], low, high, len(truth))
 
 
 def _bins(values: Values, used: np.ndarray) -> tuple[int, np.ndarray]:

@@ -184,8 +184,8 @@ class Bias:
         product = np.ones((1, last.shape[1]))
         for factor in before:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
-        found = product @ last.T
-        return np.asarray(found.reshape([len(factor) for factor in factors]))
+        density = product @ last.T
+        return np.asarray(density.reshape([len(factor) for factor in factors]))
 
 
 def nearest(difference: np.ndarray, periods: np.ndarray) -> np.ndarray:

@@ -85,15 +85,15 @@ class Unsure(Policy):
         if not scores.values:
             return None
         kept = ~scores.held_out if len(scores.held_out) else slice(None)
-        known, found = scores.matrix(POINT)[kept], scores.column(self.score)[kept]
-        if len(found) and found.min() < 0:
-            raise ValueError(f"{self.score} is {found.min():g} somewhere; it is to be 0 or more")
+        known, values = scores.matrix(POINT)[kept], scores.column(self.score)[kept]
+        if len(values) and values.min() < 0:
+            raise ValueError(f"{self.score} is {values.min():g} somewhere; it is to be 0 or more")
         known, member, frames = np.unique(known, axis=0, return_inverse=True, return_counts=True)
         if len(known) < self.neighbours:
             return None
-        found = np.bincount(member.reshape(-1), weights=found) / frames  # a member may have many frames
+        values = np.bincount(member.reshape(-1), weights=values) / frames  # a member may have many frames
         _, nearest = KDTree(known).query(points, k=[*range(1, self.neighbours + 1)])
-        return np.asarray(found[nearest].mean(1))
+        return np.asarray(values[nearest].mean(1))
 
     def _candidate(self, point: np.ndarray, value: float, reason: str) -> Candidate:
         return Candidate(NEW, self.name, value, reason, draw={POINT: point.tolist()})

@@ -43,7 +43,7 @@ def reliability(
         raise ValueError(
             f"reliability: {q.shape} probabilities from 0 to 1, {yes.shape} events, {weight.shape} weights"
         )
-    place, found = np.clip(np.digitize(q, edges) - 1, 0, len(edges) - 2), []
+    place, bins = np.clip(np.digitize(q, edges) - 1, 0, len(edges) - 2), []
     for at in np.unique(place[weight > 0]).tolist():
         mine = place == at
         total = weight[mine].sum()
@@ -51,5 +51,5 @@ def reliability(
         frequency = float(weight[mine] @ yes[mine] / total)
         low, high = clopper_pearson(frequency * count, count)
         forecast = float(weight[mine] @ q[mine] / total)
-        found.append(Reliability(edges[at], edges[at + 1], forecast, frequency, float(low), float(high), count))
-    return found
+        bins.append(Reliability(edges[at], edges[at + 1], forecast, frequency, float(low), float(high), count))
+    return bins

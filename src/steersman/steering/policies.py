@@ -54,9 +54,9 @@ class LocalOutlierFactor(Policy):
         if len(points) <= self.neighbours:
             return []
         points = points / np.ptp(points, axis=0).max()  # the detector takes distances below 1e-10 for none
-        found = -Detector(n_neighbors=self.neighbours).fit(points).negative_outlier_factor_
+        outlierness = -Detector(n_neighbors=self.neighbours).fit(points).negative_outlier_factor_
         factor = np.zeros(len(scores))
-        factor[chosen] = np.where(met > self.neighbours, 1.0, found)[which.ravel()]
+        factor[chosen] = np.where(met > self.neighbours, 1.0, outlierness)[which.ravel()]
         order = chosen[_shuffled_order(-factor[chosen], rng)]
         return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
 

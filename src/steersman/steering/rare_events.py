@@ -104,7 +104,7 @@ def weighted_so_far(
     Source: West (1979), Updating mean and variance estimates; sums of squares would cancel.
     """
     extremes = np.cumsum(quantities > threshold)
-    found, whole, p, plain, squares, middle, scatter = [], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    estimates, whole, p, plain, squares, middle, scatter = [], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for run, (weight, extreme, t) in enumerate(zip(weights, quantities > threshold, trust, strict=True)):
         counted = weight * extreme
         whole += t
@@ -118,8 +118,8 @@ def weighted_so_far(
             scatter += t * t * away * (counted - middle)
         of_guided = scatter + squares * ((middle - p) ** 2 + shared * bernoulli(p))
         error = math.sqrt(of_guided + plain * bernoulli(p)) / whole
-        found.append(Estimate(float(p), error, run + 1, int(extremes[run])))
-    return found
+        estimates.append(Estimate(float(p), error, run + 1, int(extremes[run])))
+    return estimates
 
 
 def guided(
@@ -154,13 +154,13 @@ def guided(
         if len(quantities):
             share = shares(*(surrogate or gaussian_process)(parameters, quantities, candidates), threshold)
         chosen = rng.choice(n, runs, p=share)
-        found = _checked(simulate(candidates[chosen]), runs)
-        counted = (found > threshold) / (n * share[chosen])
+        values = _checked(simulate(candidates[chosen]), runs)
+        counted = (values > threshold) / (n * share[chosen])
         means.append(counted.mean())
         variances.append(counted.var(ddof=1) / runs)
         pools.append(n)
         parameters = np.concatenate([parameters.reshape(-1, candidates.shape[1]), candidates[chosen]])
-        quantities = np.concatenate([quantities, found])
+        quantities = np.concatenate([quantities, values])
     weights = round_weights(rounds)
     p = float(weights @ means)
     variances[0] = bernoulli(p) / rounds[0]
@@ -206,8 +206,8 @@ def shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray
     return np.asarray((1 - DEFENSIVE) * wanted / wanted.sum() + DEFENSIVE / len(wanted))
 
 
-def _checked(found: np.ndarray, runs: int) -> np.ndarray:
-    values = np.asarray(found, float)
+def _checked(given: np.ndarray, runs: int) -> np.ndarray:
+    values = np.asarray(given, float)
     if values.shape != (runs,) or not np.isfinite(values).all():
         raise ValueError(f"simulate gave {values.shape} with NaN or infinity, not {runs} finite quantities")
     return values

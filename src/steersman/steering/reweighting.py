@@ -35,9 +35,9 @@ def log_normalisations(energies: np.ndarray, counts: np.ndarray) -> np.ndarray:
         counts: (k,) int > 0, how many of the frames were simulated under each.
     """
     offered = np.log(counts)[:, None] - energies
-    found = -energies.mean(axis=1)  # so that a constant in a version changes nothing
+    free = -energies.mean(axis=1)  # so that a constant in a version changes nothing
     for _ in range(MOST_STEPS):
-        chance = offered - found[:, None]
+        chance = offered - free[:, None]
         chance = np.exp(chance - chance.max(axis=0))
         chance /= chance.sum(axis=0)  # that a frame is of a version
         expected = chance.sum(axis=1)
@@ -45,8 +45,8 @@ def log_normalisations(energies: np.ndarray, counts: np.ndarray) -> np.ndarray:
         if np.abs(excess / counts).max() < TOLERANCE:
             break
         step = np.linalg.lstsq(np.diag(expected) - chance @ chance.T, excess)[0]
-        found += step * min(1.0, LONGEST_STEP / np.abs(step).max())
-    return np.asarray(found - found[0])
+        free += step * min(1.0, LONGEST_STEP / np.abs(step).max())
+    return np.asarray(free - free[0])
 
 
 def weights(version: np.ndarray, energy: Callable[[int, slice], np.ndarray]) -> np.ndarray:
@@ -62,8 +62,8 @@ def weights(version: np.ndarray, energy: Callable[[int, slice], np.ndarray]) -> 
     mixture = np.full(len(version), -np.inf)
     for k, log in zip(used.tolist(), logs, strict=True):
         mixture = np.logaddexp(mixture, np.log((version == k).sum()) - log - energy(k, slice(None)))
-    found = np.exp(mixture.min() - mixture)
-    return np.asarray(found / found.sum())
+    unscaled = np.exp(mixture.min() - mixture)
+    return np.asarray(unscaled / unscaled.sum())
 
 
 def settled(lineage: np.ndarray) -> np.ndarray:
@@ -175,11 +175,11 @@ class Reweighted:
         sums = np.bincount((cell * pieces + piece)[inside], weight[inside], minlength=size * pieces)
         sums = sums.reshape(size, pieces)
         whole = np.bincount(piece, weight)
-        found = np.full((len(sums), 3), np.nan)
+        energies = np.full((len(sums), 3), np.nan)
         for i in np.flatnonzero(sums.sum(axis=1)):
             value, half = -np.log(sums[i].sum()), half_width(sums[i] / sums[i].mean() - whole / whole.mean())
-            found[i] = value, value - half, value + half
-        return np.asarray(found - np.nanmin(found[:, 0])).reshape(*shape, 3)
+            energies[i] = value, value - half, value + half
+        return np.asarray(energies - np.nanmin(energies[:, 0])).reshape(*shape, 3)
 
     def passages(self, state: np.ndarray, other: np.ndarray) -> tuple[int, int]:
         """How often a lineage came from one state, (n,) bool, to the other, and back.

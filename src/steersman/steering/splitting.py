@@ -118,11 +118,11 @@ class Splitting(Policy):
         mean, spread = (scores.column(name)[ends] for name in (self.mean, self.spread))
         worth = worths(mean, spread, self._later(scores, newest % self.window, spread), self.above)
         order = (mean - self.above) / np.maximum(spread, TINY)
-        found = split(weight, worth, order, self.members, self.defensive, rng)
+        members = split(weight, worth, order, self.members, self.defensive, rng)
         chance = probability(mean, spread, self.above)
         return [
             self._goes_on(int(ends[i]), w, weight[i], f"the event comes with probability {chance[i]:.2g}")
-            for i, w in found
+            for i, w in members
         ]
 
     def warning(self, scores: Scores) -> str:

@@ -67,16 +67,16 @@ class WeightedEnsemble(Policy):
             return self._prepared(1.0, self.members)
         ends = np.flatnonzero(scores.ends & (scores.round == scores.round.max()) & (scores.weight > 0))
         back = self._arrived(scores, ends) if self.target in scores.values else np.zeros(len(ends), bool)
-        found = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
+        ranked = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
         ends = ends[~back]
         if self.score not in scores.values:
-            return found + [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
+            return ranked + [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
         bins = self.bins(scores)[ends]
         for label in np.unique(bins):
             mine = ends[bins == label]
             kept = resample(scores.weight[mine].tolist(), self.members, rng)
-            found += [self._goes_on(scores, mine[i], weight, f"in bin {label}") for i, weight in kept]
-        return found
+            ranked += [self._goes_on(scores, mine[i], weight, f"in bin {label}") for i, weight in kept]
+        return ranked
 
     def warning(self, scores: Scores) -> str:
         """Said after the first round: nobody can go back yet, or all do at once from a start that is in the target."""
@@ -132,17 +132,17 @@ def resample(weights: Sequence[float], members: int, rng: np.random.Generator) -
         weights: of the members there are, > 0.
     Returns: (which of them goes on, its weight) for each of the new members; the weights have the same sum.
     """
-    found = sorted((weight, i) for i, weight in enumerate(weights))
+    kept = sorted((weight, i) for i, weight in enumerate(weights))
     most = EVEN * sum(weights) / members * (1 + 1e-9)
-    while len(found) != members or found[-1][0] > most:
-        if len(found) > members:
-            (a, i), (b, j), *found = found
-            found.append((a + b, i if rng.random() * (a + b) < a else j))
+    while len(kept) != members or kept[-1][0] > most:
+        if len(kept) > members:
+            (a, i), (b, j), *kept = kept
+            kept.append((a + b, i if rng.random() * (a + b) < a else j))
         else:
-            heaviest, i = found.pop()
-            found += [(heaviest / 2, i)] * 2
-        found.sort()
-    return sorted((i, weight) for weight, i in found)
+            heaviest, i = kept.pop()
+            kept += [(heaviest / 2, i)] * 2
+        kept.sort()
+    return sorted((i, weight) for weight, i in kept)
 
 
 class Mean(NamedTuple):

@@ -46,16 +46,16 @@ def unreadable(groups: Frames, walker: str) -> dict[str, np.ndarray]:
     Returns: (rows,) bool by dimension.
     Raises: DamagedShard: these are too many. FileNotFoundError: its group is there no more.
     """
-    found: dict[str, np.ndarray] = {}
+    damaged: dict[str, np.ndarray] = {}
     for array in groups.stored(walker).values():
-        lost, chunks = found.setdefault(array.dims[0], np.zeros(array.rows, bool)), 0
+        lost, chunks = damaged.setdefault(array.dims[0], np.zeros(array.rows, bool)), 0
         for first in range(0, array.rows, READ_ROWS):
             for begin, end in _unreadable(array, first, min(array.rows, first + READ_ROWS)):
                 lost[begin:end] = True
                 chunks += 1
                 if chunks > MOST_LOST:
                     raise DamagedShard(str(array.path))
-    return found
+    return damaged
 
 
 def _unreadable(array: Stored, first: int, end: int) -> Iterator[tuple[int, int]]:
@@ -88,14 +88,14 @@ def read_walkers(groups: Frames, group: str) -> None:
 
 def whose(groups: Frames, walker: str) -> np.ndarray:
     """(rows,) int: for each frame of a walker in a merged group, the walker that it says it is of."""
-    found = groups.stored(walker, FRAME)
-    rows = next((range(array.first, array.first + array.rows) for array in found.values()), range(0))
+    arrays = groups.stored(walker, FRAME)
+    rows = next((range(array.first, array.first + array.rows) for array in arrays.values()), range(0))
     return groups.read(WALKER, Span(groups.group(walker), rows.start, rows.stop)) if rows else np.empty(0, np.int32)
 
 
 def _described(group: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(read(group / "zarr.json", group.parent))["consolidated_metadata"]["metadata"]
-    return found
+    described: dict[str, Any] = json.loads(read(group / "zarr.json", group.parent))["consolidated_metadata"]["metadata"]
+    return described
 
 
 def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:

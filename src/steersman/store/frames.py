@@ -135,10 +135,10 @@ class Frames:
     def merged(self) -> dict[str, list[str]]:
         """The merged groups, each with its walkers; without those that were merged again."""
         self._look()
-        found: dict[str, list[str]] = {}
+        walkers: dict[str, list[str]] = {}
         for walker, group in self._known[1].items():
-            found.setdefault(group, []).append(walker)
-        return found
+            walkers.setdefault(group, []).append(walker)
+        return walkers
 
     def group(self, walker: str) -> str:
         """The group that a walker's frames lie in. Raises: FileNotFoundError: it has published nothing."""
@@ -247,15 +247,15 @@ class Frames:
 
     def _look(self) -> None:
         """See which merged groups there are; one that is damaged has no walkers, see `verify`."""
-        found = {}
+        groups = {}
         names = os.listdir(self.path) if self.path.exists() else []
         for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
             with contextlib.suppress(FileNotFoundError, OddFile, ValueError, KeyError, TypeError):
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
-                    found[name] = group
-        placed = {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
-        self._known = found, {walker: name for walker, name in placed.items() if OF_WALKER.fullmatch(walker)}
+                    groups[name] = group
+        placed = {walker: name for name, group in groups.items() for walker in group[0][WALKERS]}
+        self._known = groups, {walker: name for walker, name in placed.items() if OF_WALKER.fullmatch(walker)}
 
 
 class FrameRow(Mapping[str, np.ndarray]):
@@ -295,9 +295,9 @@ def group_at(path: Path, frames: Frames) -> Publication:
         arrays = described["consolidated_metadata"]["metadata"]
         if odd := [name for name in arrays if "/" in name or name in ("", ".", "..")]:
             raise ValueError(f"{odd[0]!r} is no name of a variable")
-        found = described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
-        _check_walkers(*found)
-        return found
+        group = described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+        _check_walkers(*group)
+        return group
     except (ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
         raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
 

@@ -53,12 +53,12 @@ def due(frames: Frames, walkers: Iterable[str], kinds: dict[str, Hashable], fan_
     merged = frames.merged()
     placed = set().union(*merged.values())
     units = {walker: 1 for walker in walkers if walker not in placed} | {name: len(of) for name, of in merged.items()}
-    found: dict[Hashable, list[str]] = {}
+    levels: dict[Hashable, list[str]] = {}
     for name, count in units.items():
         if name not in kinds:
             kinds[name] = _kind(frames, name, merged=name in merged)
         if kinds[name] is not None:
-            alike = found.setdefault((kinds[name], _level(count, fan_in)), [])
+            alike = levels.setdefault((kinds[name], _level(count, fan_in)), [])
             alike.append(name)
             if len(alike) == fan_in:
                 return alike
@@ -196,16 +196,16 @@ def _compare(frames: Frames, path: Path, sources: Mapping[str, Publication], sto
     """Raises: StoreError: a walker would be read as something else than before."""
     group = group_at(path, frames)
     for walker, (attributes, arrays) in sources.items():
-        found_attributes, found = part(group, frames, walker)
-        if found_attributes != attributes or found.keys() != arrays.keys():
+        found_attributes, others = part(group, frames, walker)
+        if found_attributes != attributes or others.keys() != arrays.keys():
             raise _failed(path.name, f"{walker} has other attributes or variables there")
         for name, array in arrays.items():
-            if _described(array) != _described(found[name]):
+            if _described(array) != _described(others[name]):
                 raise _failed(path.name, f"{name} of {walker} is described otherwise there")
             for first, end in _blocks({name: array}):
                 if stopped():
                     raise _failed(path.name, "it was given up")
-                if array.read(first, end).tobytes() != found[name].read(first, end).tobytes():
+                if array.read(first, end).tobytes() != others[name].read(first, end).tobytes():
                     raise _failed(path.name, f"{name} of {walker} has other values there")
 
 

@@ -25,8 +25,8 @@ class SegmentName(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> SegmentName | None:
         """Of a name, with or without its w, or of that of one of its frames; None: it is none."""
-        found = _NAME.fullmatch(text)
-        return cls(int(found[1]), int(found[2])) if found else None
+        match = _NAME.fullmatch(text)
+        return cls(int(match[1]), int(match[2])) if match else None
 
 
 class FrameName(NamedTuple):
@@ -41,5 +41,5 @@ class FrameName(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> FrameName | None:
         """None: it is no name of a frame."""
-        found = _NAME.fullmatch(text)
-        return cls(SegmentName(int(found[1]), int(found[2])), int(found[3])) if found and found[3] else None
+        match = _NAME.fullmatch(text)
+        return cls(SegmentName(int(match[1]), int(match[2])), int(match[3])) if match and match[3] else None

@@ -164,10 +164,10 @@ class Window(Mapping[str, np.ndarray]):
         Raises: MissingVariable.
         """
         age, pieces, values = np.asarray(self["age"], float), self._lineages, self[outcome]
-        found = list(pieces.fates(age, np.ravel(list(window) if isinstance(window, Iterable) else window)))
-        rows = np.concatenate([np.empty(0, np.int64), *(each for each, *_ in found)])
-        counts = [len(each) for each, *_ in found]
-        member, root = (np.repeat(np.array([each[at] for each in found], np.int64), counts) for at in (1, 2))
+        fates = list(pieces.fates(age, np.ravel(list(window) if isinstance(window, Iterable) else window)))
+        rows = np.concatenate([np.empty(0, np.int64), *(each for each, *_ in fates)])
+        counts = [len(each) for each, *_ in fates]
+        member, root = (np.repeat(np.array([each[at] for each in fates], np.int64), counts) for at in (1, 2))
         weight = np.array([span.weight for span in self.spans])[pieces.span[member]]
         last = pieces.end[member] - 1
         return Fate(rows, values[last], weight, root, age[last] - age[rows])

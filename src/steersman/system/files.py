@@ -28,8 +28,8 @@ def home(variable: str, below: str) -> Path | None:
 
 def state_folder() -> Path | None:
     """Where this user keeps what outlives a command; None: there is no home. It is not made."""
-    found = home("XDG_STATE_HOME", ".local/state")
-    return found / "steersman" if found else None
+    folder = home("XDG_STATE_HOME", ".local/state")
+    return folder / "steersman" if folder else None
 
 
 def text_of(path: Path) -> str:

@@ -86,19 +86,19 @@ def parse(text: str, *, dumped: bool = False) -> Any:
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """site: {walltime_s: 60} -> site.walltime_s: 60."""
-    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
     for key, value in values.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
+        pairs |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return pairs
 
 
 def read(path: Path) -> Any:
     """The same of a file. Raises: yaml.YAMLError: also where it is no regular file or too large. OSError."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise yaml.YAMLError("this is no regular file; give the path of a YAML file")
-    if found.st_size > MOST_BYTES:
-        raise yaml.YAMLError(f"it has {found.st_size:,} bytes, and {MOST_BYTES:,} are read; keep large data elsewhere")
+    if status.st_size > MOST_BYTES:
+        raise yaml.YAMLError(f"it has {status.st_size:,} bytes, and {MOST_BYTES:,} are read; keep large data elsewhere")
     try:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

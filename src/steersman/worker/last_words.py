@@ -25,6 +25,6 @@ def last_words(errors: Path, walker: int) -> str:
             text = stream.read().decode(errors="replace")
     except FileNotFoundError:
         text = ""
-    found = [line.removeprefix(FATAL) for line in text.splitlines() if line.startswith(FATAL)]
-    said = found[-1] if found else "killed from outside (for example, out of memory), or ended by os._exit()"
+    endings = [line.removeprefix(FATAL) for line in text.splitlines() if line.startswith(FATAL)]
+    said = endings[-1] if endings else "killed from outside (for example, out of memory), or ended by os._exit()"
     return f"{said}; see {errors.name}/{file.name}" if text else said

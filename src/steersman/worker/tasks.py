@@ -81,12 +81,12 @@ def _prepared(run: str, sha256: str) -> Any:
     if not file.exists():
         return None
     pickled = file.read_bytes()  # once: what is checked is what is loaded
-    found = hashlib.sha256(pickled).hexdigest()
-    if sha256 and found != sha256:
+    digest = hashlib.sha256(pickled).hexdigest()
+    if sha256 and digest != sha256:
         raise DamagedFile(
             "{path}: its SHA-256 is {found:.12}..., but the run recorded {recorded:.12}...; it was changed and is not "
             "loaded. Restore the original file, or begin a new run",
-            path=file, found=found, recorded=sha256,
+            path=file, found=digest, recorded=sha256,
         )  # fmt: skip
     return pickle.loads(pickled)
 
@@ -363,8 +363,8 @@ def _scores(
     """Call the score stage."""
     assert workflow.scoring is not None
     with torch_defaults.kept(), drawing(_seed(run, "score", version)):
-        found: Mapping[str, Any] = workflow.scoring.function(params, model, window)
-    return found
+        scores: Mapping[str, Any] = workflow.scoring.function(params, model, window)
+    return scores
 
 
 def _seed(run: str, stage: str, version: int = 0) -> int:

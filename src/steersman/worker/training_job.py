@@ -80,7 +80,7 @@ class TrainingJob(Struct, frozen=True):
 
     def _earlier(self) -> TrainingJob | None:
         try:
-            found = json.decode((self.kept / JOB).read_bytes(), type=TrainingJob)
+            job = json.decode((self.kept / JOB).read_bytes(), type=TrainingJob)
         except (OSError, DecodeError):
             return None
-        return found if found.last == self.last else None
+        return job if job.last == self.last else None

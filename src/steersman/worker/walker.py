@@ -224,15 +224,15 @@ class WalkerProcess:
 
     def _more(self, first: Order) -> list[tuple[Tuple, Order]]:
         """The other starts of a batch: those that wait, as long as they run with the same parameters."""
-        found = list[tuple[Tuple, Order]]()
+        orders = list[tuple[Tuple, Order]]()
         with contextlib.suppress(BusError):
-            while len(found) + 1 < self.batch and not self._dismissed and (taken := self._taken()) is not None:
+            while len(orders) + 1 < self.batch and not self._dismissed and (taken := self._taken()) is not None:
                 order = self._wanted(taken)
                 if order is not None and order.set != first.set:
                     self.space.release(taken, "")
                     break
-                found += [(taken, order)] if order is not None else []
-        return found
+                orders += [(taken, order)] if order is not None else []
+        return orders
 
     def _taken(self, wait_s: float | None = None) -> Tuple | None:
         """A tuple of the bag, now or within a time. Raises: BusTimeout. BusError."""

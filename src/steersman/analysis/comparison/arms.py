@@ -89,15 +89,15 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     base = [PLAIN] if draws or continues else [PLAIN, RANDOM]
     own = [] if workflow.steering == parse(PLAIN, names) else [OWN]
     texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or own)]))
-    found = []
+    parsed = []
     for values in itertools.product(*vary.values()):
         varied = dict(zip(vary, values, strict=True))
         workers = _count(varied.pop(WORKERS)) if WORKERS in varied else None
         assignments = tuple(f"{key}={value}" for key, value in varied.items())
         for text in texts:
             steering = parse(text, names) if text else workflow.steering
-            found.append(Arm(text, assignments, steering.guided, workers))
-    return found
+            parsed.append(Arm(text, assignments, steering.guided, workers))
+    return parsed
 
 
 def _count(text: str) -> int:

@@ -145,9 +145,9 @@ def compare(
         runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, judges) for arm in chosen}
         plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
         measures = with_levels({each.name: each for each in judges} or loaded.yardsticks, [*plain.values()])
-        found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
-        summary = write(folder, list(runs.values()), found)
-    return Comparison(folder, [row for row, _ in found], summary)
+        judged_rows = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
+        summary = write(folder, list(runs.values()), judged_rows)
+    return Comparison(folder, [row for row, _ in judged_rows], summary)
 
 
 def tune(
@@ -211,9 +211,9 @@ def tune(
         study = tuning.tune(
             search, loaded, folder, job, beside or cores(), lambda done: show(f"{done} of {trials} trials are done")
         )
-        found = tuning.results(study)
-        (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
-    return {"folder": str(folder), "yardstick": judged, "trials": found}
+        results = tuning.results(study)
+        (folder / "trials.json").write_text(json.dumps(results, indent=1) + "\n")
+    return {"folder": str(folder), "yardstick": judged, "trials": results}
 
 
 def _loaded(workflow: PathLike | Workflow) -> tuple[Path, Workflow]:
@@ -243,5 +243,5 @@ def _score_names(workflow: Workflow, params: Params, source: Path) -> list[str] 
     Raises: BadWorkflow, BadYardstick: a yardstick does not work.
     """
     with contextlib.redirect_stdout(sys.stderr):
-        found = trying.score_names(workflow, params, source)
-        return found if workflow.scoring else []
+        names = trying.score_names(workflow, params, source)
+        return names if workflow.scoring else []

@@ -22,8 +22,8 @@ MEDIAN_TIME = "A median time: half of the seeds had got there (Kaplan-Meier; run
 
 def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[ArmResult, Runs]]) -> dict[str, Any]:
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
-    found: dict[str, Any] = plain({"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]})
-    (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
+    written: dict[str, Any] = plain({"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]})
+    (folder / "comparison.json").write_text(json.dumps(written, indent=1) + "\n")
     (folder / "table.md").write_text(table(rows), encoding="utf-8")
     with (folder / "runs.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
@@ -37,7 +37,7 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[ArmResult
                     out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, own])
     with style.applied():
         draw(all_runs).savefig(folder / "figure.png")
-    return found
+    return written
 
 
 def table(rows: Sequence[tuple[ArmResult, Runs]]) -> str:

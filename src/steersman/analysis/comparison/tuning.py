@@ -147,7 +147,7 @@ def begin_anew(folder: Path) -> None:
 
 def results(study: Any) -> list[dict[str, Any]]:
     """What was tried, best first: number, params, value, state, run; trials that were ended early come last."""
-    found = [
+    trials = [
         {
             "number": trial.number, "params": trial.params, "value": trial.value, "state": trial.state.name.lower(),
             "run": trial.user_attrs.get(RUN, ""),
@@ -155,7 +155,7 @@ def results(study: Any) -> list[dict[str, Any]]:
         for trial in study.trials if trial.state.is_finished() and trial.state.name != "FAIL"
     ]  # fmt: skip
     sign = 1 if study.direction.name == "MINIMIZE" else -1
-    return sorted(found, key=lambda each: (each["state"] != "complete", sign * each["value"]))
+    return sorted(trials, key=lambda each: (each["state"] != "complete", sign * each["value"]))
 
 
 def _begin(trial: Any, workflow: Workflow, folder: Path, job: Callable[[str, tuple[str, ...]], Job]) -> _Running:

@@ -131,10 +131,10 @@ class ArmResult:
         if better or worse:
             amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g}{_level(self.more)})"
             said.insert(0, f"{'better' if better else 'worse'} at the end, mean difference {amount}")
-        found, seeds = "; ".join(word for word in said if word) or "no difference shown", len(self.final)
+        words, seeds = "; ".join(word for word in said if word) or "no difference shown", len(self.final)
         few = "" if seeds >= ENOUGH else f", by only {seeds} seeds"
         idle = f"; its policy chose no start in {self.unsteered} of {seeds} seeds" if self.unsteered else ""
-        return f"{found}{few}{idle}"
+        return f"{words}{few}{idle}"
 
     def _sooner(self, level: float, ratio: Interval) -> str:
         low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
@@ -243,15 +243,15 @@ def rows(plain: Runs, runs: Runs, measures: Measures) -> list[ArmResult]:
 
     Raises: EngineError: neither has a value of one.
     """
-    found = [_row(plain, runs, name, measure) for name, measure in with_levels(measures, [plain]).items()]
-    for row in found:
+    results = [_row(plain, runs, name, measure) for name, measure in with_levels(measures, [plain]).items()]
+    for row in results:
         if np.isnan([*row.final, *row.base]).all():
             raise EngineError(
                 "{measure} has no value in {seeds} campaigns of an arm, nor in those of plain sampling; {trained} "
                 "models were trained: take a larger budget, or train with fewer frames",
                 measure=row.yardstick, seeds=len(runs.seeds), trained=plain.trained + runs.trained,
             )  # fmt: skip
-    return found
+    return results
 
 
 def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> ArmResult:

@@ -135,9 +135,9 @@ def _corners(query: Query) -> list[tuple[float, float]]:
 
 def _as_number(name: str, text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         raise BadInput(f"{name}={text:.40}: this is not a number") from None
-    if not abs(found) < 1e300:
+    if not abs(number) < 1e300:
         raise BadInput(f"{name}={text:.40}: this number is too large")
-    return found
+    return number

@@ -55,8 +55,8 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
         for (s, _, r), place in zip(chain, places, strict=True)
     ]
     return {
-        **(found := reasons.why(watched.history, name)),
-        "given": str(reasons.given(found)),
+        **(facts := reasons.why(watched.history, name)),
+        "given": str(reasons.given(facts)),
         "name": str(table.frame(at, row)),
         "walker": walker,
         "row": row,
@@ -82,10 +82,10 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
 
     Raises: NothingToDraw: no such frame or variable.
     """
-    table, found = watched.table, pictures(watched.history)
-    if name not in found:
+    table, images = watched.table, pictures(watched.history)
+    if name not in images:
         raise NothingToDraw(f"the frames hold no {name!r}")
-    stored, (of, *plane) = found[name]
+    stored, (of, *plane) = images[name]
     chain = lineage(watched, walker, row)
     first = [int(table.first[s]) for s, _, _ in chain]
     lengths = np.array([r - a + 1 for (_, _, r), a in zip(chain, first, strict=True)])
@@ -115,11 +115,11 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
 def pictures(history: History) -> dict[str, tuple[StoredVariable, tuple[Any, ...]]]:
     """Name -> what is shown of each frame: a variable, or a plane of one with more than two axes, as one of its own;
     and where it is stored: the variable's name, and a place on each of its axes."""
-    found: dict[str, tuple[StoredVariable, tuple[Any, ...]]] = {}
+    images: dict[str, tuple[StoredVariable, tuple[Any, ...]]] = {}
     for stored in variables(history).values():
         if stored.name not in HIDDEN:
-            found |= {one.name: (one, (stored.name, *plane)) for one, plane in _planes(stored)}
-    return found
+            images |= {one.name: (one, (stored.name, *plane)) for one, plane in _planes(stored)}
+    return images
 
 
 def _planes(stored: StoredVariable) -> Iterator[tuple[StoredVariable, tuple[Any, ...]]]:
@@ -166,12 +166,12 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
 def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
     try:
-        found = watched.history.topology
+        content = watched.history.topology
     except OddFile as odd:
         raise NothingToDraw(str(odd)) from None
-    if not found:
+    if not content:
         raise NothingToDraw("no topology.pdb: what `prepare` returned had no `pdb`, or an older Steersman made the run")
-    return found
+    return content
 
 
 def cell(pdb: str) -> dict[str, Any]:

@@ -121,8 +121,8 @@ class Gallery:
             self._scan()
             for key, run in list(self._runs.items()):
                 with contextlib.suppress(OSError):
-                    found = os.stat(run.directory.journal)
-                    seen = found.st_ino, found.st_size, driven(run.directory.path)
+                    status = os.stat(run.directory.journal)
+                    seen = status.st_ino, status.st_size, driven(run.directory.path)
                     if key not in self._lines or self._lines[key][0] != seen:
                         self._lines[key] = seen, line(run.directory)
             time.sleep(SCAN_S)

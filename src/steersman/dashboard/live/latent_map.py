@@ -169,11 +169,11 @@ def places(watched: Watched, frames: Sequence[tuple[int, int, int]]) -> list[lis
         return [None] * len(frames)
     at = cloud.of_segments([segment for segment, _, _ in frames])
     known = dict(zip(zip(cloud.segment[at].tolist(), cloud.row[at].tolist(), strict=True), at.tolist(), strict=True))
-    found = [known.get((segment, row)) for segment, _, row in frames]
-    have = np.array([i for i in found if i is not None], int)
+    numbers = [known.get((segment, row)) for segment, _, row in frames]
+    have = np.array([i for i in numbers if i is not None], int)
     x, y = cloud.place(have, table, watched.history.wall_time)
     shown = iter(zip(x.tolist(), y.tolist(), strict=True))
-    return [None if i is None else list(next(shown)) for i in found]
+    return [None if i is None else list(next(shown)) for i in numbers]
 
 
 def current(watched: Watched) -> tuple[PointCloud, SegmentTable]:

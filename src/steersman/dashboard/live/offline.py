@@ -102,8 +102,8 @@ def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
     has_topology = watched.directory.topology.exists()
     for at in _apart(deepest.tolist(), table.parent)[:LINEAGES]:
         walker, row = int(table.walker[at]), int(table.end[at]) - 1
-        found = frame.frame(watched, walker, row)
-        for shown in found["variables"]:
+        facts = frame.frame(watched, walker, row)
+        for shown in facts["variables"]:
             if shown["view"] == "molecule" and not has_topology:
                 continue
             with contextlib.suppress(NothingToDraw):
@@ -111,7 +111,7 @@ def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
                 if len(film) <= room:
                     room -= len(film)
                     yield _asked("film", walker=walker, row=row, name=shown["name"]), film
-        yield _asked("frame", walker=walker, row=row), found
+        yield _asked("frame", walker=walker, row=row), facts
     if has_topology:
         yield "topology", _plain(frame.topology(watched))
 

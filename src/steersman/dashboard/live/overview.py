@@ -35,53 +35,57 @@ def seen(watched: Watched, now: float) -> Overview:
 
 def state(watched: Watched, now: float) -> dict[str, Any]:
     """The run at this moment in plain values, small, whatever the run's size: its overview, and what the page adds."""
-    history, state, found = watched.history, watched.history.state, seen(watched, now)
-    plain = found.as_plain()
+    history, state, overview = watched.history, watched.history.state, seen(watched, now)
+    plain = overview.as_plain()
     del plain["models"]  # there may be thousands
     return plain | {
         "change": watched.change,
         "trusted": watched.trusted,
-        "status": found.outcome,
-        "ended": found.ended,
-        "sentences": list(sentences(history, found)),
-        "facts": facts(watched, found),
+        "status": overview.outcome,
+        "ended": overview.ended,
+        "sentences": list(sentences(history, overview)),
+        "facts": facts(watched, overview),
         "policies": history.policies,
         "trained": len(state.models),
         "failures": len(history.causes),
         "notes": plain["notes"][::-1],
         "decisions": [_decision(state, start) for start in list(state.decisions)[::-1]],
-        "running": sorted(segment.name for segment in state.running)[:200] if found.alive else [],
+        "running": sorted(segment.name for segment in state.running)[:200] if overview.alive else [],
         "params": {name: str(value) for name, value in history.params.items()},
     }
 
 
-def facts(watched: Watched, found: Overview) -> dict[str, Any]:
+def facts(watched: Watched, overview: Overview) -> dict[str, Any]:
     """What the page counts, with simulated time in the unit of its axes."""
     scale = watched.clock.simulated_scale
-    counts = {key: getattr(found, key) for key in ("frames", "hours", "gpu_hours", "segments", "slots")}
+    counts = {key: getattr(overview, key) for key in ("frames", "hours", "gpu_hours", "segments", "slots")}
     starts = watched.history.state.chosen.total()
-    return {**counts, "simulated": found.simulated / scale.divisor, "simulated_unit": scale.unit, "starts": starts}
+    return {**counts, "simulated": overview.simulated / scale.divisor, "simulated_unit": scale.unit, "starts": starts}
 
 
-def sentences(history: History, found: Overview) -> Iterator[str]:
+def sentences(history: History, overview: Overview) -> Iterator[str]:
     """The run in words."""
     state = history.state
-    if found.ended:
-        yield f"{outcome(found)}."
-    elif found.paused_by:
-        yield f"{found.paused_by} paused the run."
-    if found.models:  # else its workflow may train none
-        yield _model(found)
-    for name in list(found.metrics)[:MOST_NAMED]:
-        yield _rise(name, history.metrics[name], found.now, state, alive=found.alive)
-    if found.waits_s > SILENT_S:
-        yield f"Without scores: {without_scores(found)}."
-    if found.alive:
-        yield _slots(found.doing) if found.doing or not found.segments else "All workers have gone; the run is ending."
-    if failed := found.segments.get("failed"):
+    if overview.ended:
+        yield f"{outcome(overview)}."
+    elif overview.paused_by:
+        yield f"{overview.paused_by} paused the run."
+    if overview.models:  # else its workflow may train none
+        yield _model(overview)
+    for name in list(overview.metrics)[:MOST_NAMED]:
+        yield _rise(name, history.metrics[name], overview.now, state, alive=overview.alive)
+    if overview.waits_s > SILENT_S:
+        yield f"Without scores: {without_scores(overview)}."
+    if overview.alive:
+        yield (
+            _slots(overview.doing)
+            if overview.doing or not overview.segments
+            else "All workers have gone; the run is ending."
+        )
+    if failed := overview.segments.get("failed"):
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
         yield f"{count(failed, 'segment')} failed, {times:,} of them with: {_cut(cause, 120)}"
-    yield from (f"The {name} stage {_cut(how, 200)}" for name, how in found.failing.items())
+    yield from (f"The {name} stage {_cut(how, 200)}" for name, how in overview.failing.items())
 
 
 def outcome(seen: Overview) -> str:
@@ -163,19 +167,19 @@ def _spread(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)) if n else np.empty(0, int)
 
 
-def _model(found: Overview) -> str:
-    if found.training and found.alive:
-        now = f"model {found.model} is in use" if found.model else "none is in use yet"
-        model, comma, epoch = found.training.partition(",")
+def _model(overview: Overview) -> str:
+    if overview.training and overview.alive:
+        now = f"model {overview.model} is in use" if overview.model else "none is in use yet"
+        model, comma, epoch = overview.training.partition(",")
         return f"{model.capitalize()} is being trained{comma}{epoch}; {now}."
-    if found.model:
-        refused = sum(model.accepted is False for model in found.models)
+    if overview.model:
+        refused = sum(model.accepted is False for model in overview.models)
         return (
-            f"Model {found.model} is in use"
+            f"Model {overview.model} is in use"
             + (f"; {refused} other{'s were' if refused > 1 else ' was'} not good enough" if refused else "")
-            + f"{scores_of(found)}."
+            + f"{scores_of(overview)}."
         )
-    return f"No model was good enough{' yet' if found.alive else ''}."
+    return f"No model was good enough{' yet' if overview.alive else ''}."
 
 
 def _rise(name: str, values: np.ndarray, now: float, state: State, *, alive: bool) -> str:
@@ -200,13 +204,13 @@ def _rise(name: str, values: np.ndarray, now: float, state: State, *, alive: boo
     return f"{name} is {last:.4g}: it {how}{', in which the model changed' if came else ''}."
 
 
-def _slots(found: Mapping[str, int]) -> str:
-    slots, busy = sum(found.values()), found.get(SIMULATING, 0)
+def _slots(doing: Mapping[str, int]) -> str:
+    slots, busy = sum(doing.values()), doing.get(SIMULATING, 0)
     if not slots:
         return "No slot has a worker yet."
     if busy == slots:
         return f"All {slots} slots simulate." if slots > 1 else "The slot simulates."
-    causes = sorted(((n, what) for what, n in found.items() if n and what != SIMULATING), reverse=True)[:MOST_NAMED]
+    causes = sorted(((n, what) for what, n in doing.items() if n and what != SIMULATING), reverse=True)[:MOST_NAMED]
     if slots == 1:
         return f"The slot {causes[0][1]}."
     return (

@@ -33,9 +33,9 @@ _drawing = threading.Lock()  # matplotlib draws one figure at a time
 
 def listed(watched: Watched) -> dict[str, Any]:
     """Names and titles of what may be drawn, whether it is shown unasked, and why there is nothing of the file."""
-    found, trouble = _known(watched)
+    panels, trouble = _known(watched)
     biased = reweighing.applies(watched.history)
-    shown = [{"name": name, "title": title, "open": biased and name == "bias"} for name, (title, _) in found.items()]
+    shown = [{"name": name, "title": title, "open": biased and name == "bias"} for name, (title, _) in panels.items()]
     return {"panels": shown, "trouble": trouble}
 
 
@@ -64,12 +64,12 @@ def picture(title: str, caption: str, svg: str) -> bytes:
 def _packed(title: str, draw: Draw, history: History) -> bytes:
     try:
         with style.applied():
-            found, caption = shown(made(draw, history))
-            if not isinstance(found, np.ndarray):
-                return picture(title, caption, svg_of(found))
+            content, caption = shown(made(draw, history))
+            if not isinstance(content, np.ndarray):
+                return picture(title, caption, svg_of(content))
             sphere = any(each.sphere for each in variables(history).values())  # as the run's own fields are
-            globe = sphere and found.shape[1:] == (2 * len(found),)
-            return packed({"title": title, "caption": caption, "globe": globe}, values=found)
+            globe = sphere and content.shape[1:] == (2 * len(content),)
+            return packed({"title": title, "caption": caption, "globe": globe}, values=content)
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
@@ -82,10 +82,10 @@ def _known(watched: Watched) -> tuple[dict[str, tuple[str, Draw]], str]:
     with watched.lock:
         ours = applying(watched.history)
     try:
-        found = watched.workflow()
+        loaded = watched.workflow()
     except EngineError as error:
         return ours, str(error)
-    if found is None:
+    if loaded is None:
         return ours, "" if watched.trusted else str(UntrustedCode(str(watched.directory.workflow)))
-    workflow, params = found
+    workflow, params = loaded
     return {**of_workflow(workflow, params, {**workflow.figures, **workflow.panels}), **ours}, ""

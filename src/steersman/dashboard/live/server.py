@@ -84,9 +84,9 @@ def application(
     ]
     if tell is not None:
         routes.append(Route("/run/{key}/tell", _teller(gallery, tell), methods=["POST"]))
-    found = Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain})
-    found.router.redirect_slashes = False  # behind a proxy it would name another place
-    return _Guard(found, access, path_of(base))
+    routed = Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain})
+    routed.router.redirect_slashes = False  # behind a proxy it would name another place
+    return _Guard(routed, access, path_of(base))
 
 
 def path_of(base: str) -> str:
@@ -264,10 +264,10 @@ def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
         }
         return _json(request, answer)
     with watched.lock:
-        found = overview.state(watched, copies.known_until(watched.directory.path))
+        said = overview.state(watched, copies.known_until(watched.directory.path))
     baseline = gallery.baseline if gallery.baseline != watched.key else ""
-    return _json(request, found | {
-        "may_act": can_act and request.state.may_act and not found["copy"] and found["status"] in ("running", "paused"),
+    return _json(request, said | {
+        "may_act": can_act and request.state.may_act and not said["copy"] and said["status"] in ("running", "paused"),
         "others": [key for key in gallery.keys if key != watched.key], "baseline": baseline, "live": True,
         "views": [*answers.views()],
     })  # fmt: skip
@@ -330,8 +330,8 @@ def _metrics(gallery: Gallery) -> Response:
     for watched in shown:
         if watched.wait(max(0.0, until - time.monotonic())):
             with watched.lock:
-                found = overview.seen(watched, copies.known_until(watched.directory.path))
-                states.append(replace(found, name=watched.key))  # runs of several folders may have one name
+                state = overview.seen(watched, copies.known_until(watched.directory.path))
+                states.append(replace(state, name=watched.key))  # runs of several folders may have one name
     return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)
 
 

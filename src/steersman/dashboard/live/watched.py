@@ -158,8 +158,8 @@ class Watched:
     def stop_rule(self) -> StopRule | None:
         """What ends the run; None when its code is not run, or can no longer be."""
         with contextlib.suppress(EngineError):
-            if found := self.workflow():
-                return found[0].stop_rule(found[1])
+            if loaded := self.workflow():
+                return loaded[0].stop_rule(loaded[1])
         return None
 
     # The reader
@@ -249,5 +249,5 @@ def columns_of(history: History) -> dict[str, np.ndarray]:
 def _opened(path: Path) -> Iterator[tuple[tuple[int, int], int]]:
     """Device and inode of a file, and its size; opened first, for a shared file system may remember an older size."""
     with reading.opened(path, path.parent) as file:
-        found = os.fstat(file.fileno())
-        yield (found.st_dev, found.st_ino), found.st_size
+        status = os.fstat(file.fileno())
+        yield (status.st_dev, status.st_ino), status.st_size

@@ -112,16 +112,16 @@ class Labels(Mode):
 
     def usable(self, version: str) -> list[tuple[Asked, LabelledFrame]]:
         """Labels of a version whose frames count, once each: of one that was asked for twice the drawn one."""
-        found = dict[tuple[int, int], tuple[Asked, LabelledFrame]]()
+        latest = dict[tuple[int, int], tuple[Asked, LabelledFrame]]()
         for answer in self.good:
             asked = self.asked[answer.label]
             walker = self.state.walkers.get(asked.frame.walker)
             lost = walker is None or walker.damaged or asked.frame.segment in walker.unreadable
-            if asked.version != version or lost or (asked.frame[:2] in found and not asked.drawn):
+            if asked.version != version or lost or (asked.frame[:2] in latest and not asked.drawn):
                 continue
             place = LabelledFrame(walker_name(asked.frame.walker), asked.frame.row, answer.group, answer.row)
-            found[asked.frame[:2]] = asked, place
-        return list(found.values())
+            latest[asked.frame[:2]] = asked, place
+        return list(latest.values())
 
     def shared(self, version: str) -> tuple[tuple[LabelledFrame, ...], tuple[LabelledFrame, ...]]:
         """What a model is trained on, and what it is judged by: audits of the newest model that has any."""
@@ -139,7 +139,7 @@ class Labels(Mode):
         return {"labels": {how: number for how, number in counts.items() if number}} if self.asked else {}
 
     def explained(self, segment: SegmentName, frame: int | None) -> dict[str, Any]:
-        found = []
+        labels = []
         for each in self.asked.values():
             if each.frame.walker != segment.walker or each.frame.segment != segment.number:
                 continue
@@ -147,14 +147,14 @@ class Labels(Mode):
             if frame in (None, at):
                 answer = self.answers.get(each.label)
                 said = "waits" if answer is None else answer.cause or "answered"
-                found.append({"label": each.label, "frame": at, "reason": each.reason, "answer": said})
-        return {"labels": found} if found else {}
+                labels.append({"label": each.label, "frame": at, "reason": each.reason, "answer": said})
+        return {"labels": labels} if labels else {}
 
     @staticmethod
-    def explained_lines(found: Mapping[str, Any]) -> list[str]:
+    def explained_lines(facts: Mapping[str, Any]) -> list[str]:
         return [
             f"  label {each['label']:<9}of frame {each['frame']}, {each['answer']}: {each['reason']}"
-            for each in found.get("labels", ())
+            for each in facts.get("labels", ())
         ]
 
     def files(self, directory: RunDirectory) -> Iterator[Check]:

@@ -20,8 +20,8 @@ def answer(watched: Watched) -> dict[str, Any]:
     scores = watched.history.scores
     if not len(scores) or not (scores.round > 0).any():
         return {}
-    found = watched.workflow()
-    policy = found[0].steering.policy if found else None
+    loaded = watched.workflow()
+    policy = loaded[0].steering.policy if loaded else None
     rare = policy if isinstance(policy, Splitting) and policy.outcome in scores.values else None
     ends = np.flatnonzero(scores.ends & (scores.round > 0))
     shown = ends[scores.round[ends] > scores.round.max() - MOST_ROUNDS]

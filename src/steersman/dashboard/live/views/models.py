@@ -76,11 +76,11 @@ def calibration(watched: Watched) -> dict[str, Any] | None:
 
 def inside(watched: Watched) -> dict[str, Any] | None:
     """Share of the frames that are in the model's domain, over the order in which they were scored."""
-    found = _scores(watched, INSIDE)
-    if found is None or not len(found[1]):
+    name, share = _scores(watched, INSIDE) or ("", ())
+    if not len(share):
         return None
-    parts = np.array_split(found[1], min(40, max(1, len(found[1]) // 20)))
-    return {"name": found[0], "share": [float(np.nanmean(part)) for part in parts], "all": float(np.nanmean(found[1]))}
+    parts = np.array_split(share, min(40, max(1, len(share) // 20)))
+    return {"name": name, "share": [float(np.nanmean(part)) for part in parts], "all": float(np.nanmean(share))}
 
 
 def audited(watched: Watched) -> dict[str, Any] | None:

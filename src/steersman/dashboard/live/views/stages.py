@@ -58,8 +58,8 @@ def settings(watched: Watched) -> dict[str, Any]:
 def site(history: History) -> dict[str, str]:
     """What is special about the run's site; what has its default value is left out."""
     usual = flat(Site(name="").model_dump(mode="json"))
-    found = flat(history.settings().get("site") or {})
-    return {key: str(value) for key, value in found.items() if value is not None and value != usual.get(key)}
+    given = flat(history.settings().get("site") or {})
+    return {key: str(value) for key, value in given.items() if value is not None and value != usual.get(key)}
 
 
 def commands(watched: Watched) -> dict[str, str]:
