@@ -51,7 +51,7 @@ class Together:
     """The jobs that several executors share.
 
     Args:
-        provider: of Parsl's or ours; it submits the jobs, with SideBySide as its launcher.
+        provider: of Parsl's or ours; it submits the jobs, with TogetherLauncher as its launcher.
     """
 
     def __init__(self, provider: Any) -> None:

@@ -218,7 +218,7 @@ def test_the_report_says_of_weights_and_states_what_analyse_says(run: steersman.
     with style.applied():
         figure, caption = free_energy.draw(History(directory))
     weights = run.unbiased.weights
-    assert f"{len(weights):,} frames are worth {weights.effective:,.0f} unbiased ones" in caption
+    assert f"{len(weights):,} frames are worth {weights.effective:,.0f}" in caption
     found = run.unbiased.difference("z > 0", "z < 0")
     assert f"right: {found.value:.1f} kT ({found.low:.1f} to {found.high:.1f})" in caption
     assert len(figure.axes) == 3, "no control"

@@ -13,4 +13,5 @@ def test_a_missing_package_names_its_extra(module: str, told: str) -> None:
     """Whoever installed the bare engine learns what to install."""
     code = f"import sys; sys.modules[{module!r}] = None; import steersman.apps.molecular_dynamics"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert f"{told} is not installed; pip install 'steersman[md]'" in ended.stderr
+    assert told in ended.stderr
+    assert "steersman[md]" in ended.stderr

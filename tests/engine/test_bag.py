@@ -101,7 +101,7 @@ def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_
         bag.mend(4)
         (again,) = waiting(recorder)
         assert (again.bias, again.share, again.attempt) == (2, share, attempt)
-        assert f"start {start.start} failed under bias {start.bias}" in words(state.notes[-1])
+        assert f"under bias {start.bias}" in words(state.notes[-1])
         assert f"{100 * share:g} %" in words(state.notes[-1])
     assert state.mode(Biases).unversioned == {2, 3}
     bag.close()

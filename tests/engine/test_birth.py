@@ -20,7 +20,7 @@ from steersman.stages import modules, trust
         (run_directory, "write_settings"),
         (modules, "keep"),
         (campaign, "Journal"),
-        (campaign, "Run"),
+        (campaign, "Campaign"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
@@ -36,7 +36,7 @@ def test_a_run_that_was_killed_before_it_began_can_be_run_again(
         dying.setattr(module, name, killed)
         with pytest.raises(KeyboardInterrupt):
             campaign.begin(plan, run_dir=run)
-    if name == "Run":  # its journal is there
+    if name == "Campaign":  # its journal is there
         assert run_directory.open_run(run)
         return
     with pytest.raises(BadDirectory):

@@ -98,7 +98,7 @@ def test_a_lost_walker_whose_frames_cannot_be_read_costs_these_alone(
     crew.look()
     crew.advance()
     assert list(jobs.walkers) == [0, 1]
-    assert "w0 cannot be read beyond row 0" in words(recorder.state.notes[-1])
+    assert "beyond row 0" in words(recorder.state.notes[-1])
     bag.close()
 
 

@@ -134,7 +134,7 @@ def test_a_job_given_to_workers_that_cannot_take_it_is_told_to_be_lost(jobs: tup
         told = followed(mine, space, second)
         first = first if told else second
     assert len(told) == 1
-    assert "a training job did not begin" in told[0]
+    assert "not begin" in told[0]
     assert lost(second.exception())
     third = mine.submit("training", os.getpid)
     assert followed(mine, space, third) == []

@@ -59,7 +59,7 @@ def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_w
     told = " ".join(
         done.stderr.rpartition("error:")[2].split()
     )  # before it Parsl's interchange may complain of its log
-    assert "No space left on device" in told
+    assert "No space left" in told
     assert "steersman resume" in told
     assert "steersman/engine" not in done.stderr, "no traceback of ours"
     _, before = opened(run)
@@ -86,9 +86,7 @@ def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> N
     command = f"ulimit -n 100; exec {sys.executable} -m steersman.cli run double_well --run-dir {run}"
     refused = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 4
-    assert "a process may open only 100 files here, a run needs 256 (`ulimit -n 256`)" in " ".join(
-        refused.stderr.split()
-    )
+    assert "(`ulimit -n 256`)" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize("limit", [12, 26, 40])

@@ -265,7 +265,7 @@ def test_a_task_that_fails_fails_what_needs_it_by_its_name(plans: Plans) -> None
     bad, one, total = plans.module.bad, plans.module.one, plans.module.total
     end = plans.follow(lambda: total.later(one.later(1), total.later([bad.later(5)])))
     assert end.outcome == "failed"
-    assert "bad(5) failed: ValueError: no 5" in end.reason
+    assert "bad(5) failed: ValueError:" in end.reason
     failed = {each.call: each.cause for each in plans.records(Task) if not each.sha256}
     assert len(failed) == 4, "bad, both totals, and the plan"
     assert all("bad(5)" in cause for cause in failed.values() if not cause.startswith("ValueError"))
@@ -315,7 +315,7 @@ def test_the_answer_of_a_task_is_that_of_the_call_that_was_asked_for_last(plans:
             answer("asks")
     assert answer("apply") == 1
     plans.follow(lambda: apply.later(len, 0))
-    with pytest.raises(BadInput, match="object of type 'int'"):
+    with pytest.raises(BadInput, match="type 'int'"):
         answer("apply")
 
 

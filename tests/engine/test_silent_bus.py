@@ -26,7 +26,7 @@ def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, mo
         (pid,) = servers.pids
         os.kill(pid, signal.SIGSTOP)
         servers.bring_back()
-        assert "its process lives; the run waits" in words(run.state.notes[-1])
+        assert "the run waits" in words(run.state.notes[-1])
         assert not servers.troubles, "nothing is known to be lost"
         os.kill(pid, signal.SIGCONT)
         monkeypatch.setattr(embedded, "START_S", 60.0)

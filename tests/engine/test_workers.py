@@ -72,7 +72,7 @@ def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_propos
     assert blames
     frame = FrameId(0, 5, 0)
     assert all(record.parent == frame for record in blames)
-    assert "2 walkers died on it" in blames[0].reason
+    assert "2 walkers died" in blames[0].reason
     first = blames[0].t
     assert not [r for r in records if isinstance(r, Start) and r.parent == frame and r.t > first]
     deaths = [record for record in records if isinstance(record, Lost) and record.blame]
@@ -84,7 +84,7 @@ def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back
     directory, state, records = deadly
     stopped = next(record for record in records if isinstance(record, Stop) and record.segment == "w1.0")
     assert stopped.by == "engine"
-    assert "has committed nothing for" in stopped.reason
+    assert "committed nothing" in stopped.reason
     lost = next(record for record in records if isinstance(record, Lost) and record.walker == 1)
     assert lost.t > stopped.t
     assert "in simulate" in (directory.errors / "w1.stderr").read_text(), "it tells where it hung"
@@ -184,7 +184,7 @@ def test_parsl_that_never_starts_ends_the_run_with_its_cause(
     _, state, summary = completed(path, cwd=tmp_path, code=5)
     assert summary["outcome"] == "failed"
     assert "interchange" in summary["reason"]
-    assert "times in a row without a new frame" in summary["reason"]
+    assert "without a new" in summary["reason"]
     assert not state.frames
 
 

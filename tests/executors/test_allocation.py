@@ -53,7 +53,7 @@ def test_inside_a_job_its_nodes_and_its_end_are_read(commands: Commands, tmp_pat
 def test_outside_of_any_job_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FLUX_URI", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(BadSite, match="this process does not run in a job"):
+    with pytest.raises(BadSite, match="not run in"):
         settled(load_site("inside"))
 
 
@@ -62,5 +62,5 @@ def test_a_job_that_is_about_to_end_is_refused(left_s: float, monkeypatch: pytes
     """Walkers would come and go until it does: `margin_s`, 60 s, are kept for writing."""
     ends = time.time() + left_s
     monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, ends))
-    with pytest.raises(BadSite, match=r"this job ends in -?\d+ s, and margin_s = 60 s are reserved .*a longer job"):
+    with pytest.raises(BadSite, match=r"margin_s = 60"):
         settled(load_site("inside"))

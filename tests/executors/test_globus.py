@@ -75,7 +75,7 @@ def test_credentials_that_cannot_be_used_are_told(
 def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The real SDK says so, without asking on the terminal."""
     monkeypatch.setenv("GLOBUS_COMPUTE_USER_DIR", str(tmp_path))
-    with pytest.raises(BadSite, match="nobody is logged in to Globus Compute here; run once: steersman remote login"):
+    with pytest.raises(BadSite, match="steersman remote login"):
         ready(site)
     found = {each.what: each for each in findings(site)}
     assert not found["training executor"].ok
@@ -123,7 +123,7 @@ def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers
         ready(site)
     assert Finding("training executor", False, offline) in findings(site)
     del answers[path]
-    with pytest.raises(BadSite, match=f"the state of endpoint {ENDPOINT}: no {path}$"):
+    with pytest.raises(BadSite, match=f"{ENDPOINT}: no {path}$"):
         ready(site)
 
 

@@ -167,7 +167,7 @@ def test_workers_bound_to_more_cores_than_a_job_sees_do_not_start() -> None:
     line = enough(Walkers(nodes=1, workers=100_000, affinity="block"))
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "100000 workers need a core each" in done.stderr
+    assert "100000 workers" in done.stderr
     assert (
         subprocess.run(["bash", "-c", enough(Walkers(nodes=1, workers=1, affinity="block"))], check=True).returncode
         == 0

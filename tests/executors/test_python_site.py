@@ -68,9 +68,9 @@ def test_what_is_wrong_with_a_python_file_is_told(code: str, told: str, tmp_path
 
 def test_a_python_file_is_not_changed_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
-    with pytest.raises(BadSite, match=r"simulation.nodes cannot be changed on the command line"):
+    with pytest.raises(BadSite, match=r"simulation.nodes"):
         load_site(str(tmp_path / "mine.py"), {"simulation.nodes": 2})
-    with pytest.raises(BadSite, match=r"gone.py: cannot be read: No such file"):
+    with pytest.raises(BadSite, match=r"gone.py: .*No such"):
         load_site(str(tmp_path / "gone.py"))
 
 

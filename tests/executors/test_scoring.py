@@ -108,7 +108,7 @@ def test_a_run_of_an_earlier_version_wrote_down_the_keys_of_all_types() -> None:
 
 def test_a_key_that_is_none_of_its_section_is_told_with_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("scoring: {thread: 1}\n")
-    with pytest.raises(BadSite, match=r"there is no key 'scoring\.thread'; did you mean 'threads'"):
+    with pytest.raises(BadSite, match=r"'scoring\.thread'.*'threads'"):
         load_site(str(tmp_path / "mine.yaml"))
 
 

@@ -113,12 +113,12 @@ def test_the_queue_of_the_command_line_is_what_the_scheduler_calls_one(name: str
 
 
 def test_a_queue_means_nothing_without_a_scheduler() -> None:
-    with pytest.raises(BadSite, match="--queue has no effect"):
+    with pytest.raises(BadSite, match="--queue"):
         load_site("laptop", {"queue": "debug"})
 
 
 def test_what_a_site_needs_is_asked_for_before_anything_else() -> None:
-    with pytest.raises(BadSite, match="needs --account and --queue"):
+    with pytest.raises(BadSite, match="--account and --queue"):
         ready(load_site("polaris"))
 
 
@@ -142,13 +142,10 @@ def test_a_site_is_looked_at_where_its_scheduler_is_not() -> None:
     """What is missing is named, and what would be submitted is shown."""
     found = {finding.what: finding for finding in findings(load_site("polaris", {"account": "lab", "queue": "debug"}))}
     assert not found["scheduler"].ok
-    assert "qsub, qstat, qdel not found" in found["scheduler"].found
+    assert "qsub, qstat, qdel" in found["scheduler"].found
     assert "#PBS -l select=1:ncpus=64:ngpus=4:system=polaris" in found["script of simulation and training"].found
-    assert "1 nodes; 1 for each round of blocks" in found["node hours"].found
-    assert (
-        "beside the walkers: 2 workers, 2 GPUs on the first of their nodes"
-        in found["training, scoring, labelling"].found
-    )
+    assert "1 nodes; 1" in found["node hours"].found
+    assert "2 workers, 2 GPUs" in found["training, scoring, labelling"].found
 
 
 @pytest.mark.parametrize("line", ["module load nowhere", "source /nowhere/bin/activate", "exit 3"])
@@ -176,7 +173,7 @@ def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadSite, match=r"gone\.yaml: cannot be read: No such file"):
+    with pytest.raises(BadSite, match=r"gone\.yaml: .*No such"):
         load_site(str(tmp_path / "gone.yaml"))
 
 
@@ -250,7 +247,7 @@ def test_slots_are_counted_over_nodes_and_blocks() -> None:
 def test_away_from_a_login_node_one_is_told_where_to_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": {}})
-    with pytest.raises(BadSite, match="sbatch, squeue, scancel not found on PATH; run this on a login node"):
+    with pytest.raises(BadSite, match="sbatch, squeue, scancel"):
         ready(site)
     ready(Site(name="laptop"))
 
@@ -263,10 +260,10 @@ def test_workers_are_given_an_address_in_numbers_or_one_is_told_which_networks_t
     monkeypatch.setattr("socket.gethostbyname", lambda name: "10.1.2.3")
     assert driver_address(site) == "10.1.2.3"
     monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
-    with pytest.raises(BadSite, match=r"has no address that other machines can reach.*`interface:` .* one of.*\blo\b"):
+    with pytest.raises(BadSite, match=r"`interface:` .*\blo\b"):
         driver_address(site)
     assert driver_address(site.model_copy(update={"interface": "lo"})) == "127.0.0.1"
-    with pytest.raises(BadSite, match=r"interface = hsn9: this machine has .*lo"):
+    with pytest.raises(BadSite, match=r"interface = hsn9.*lo"):
         driver_address(site.model_copy(update={"interface": "hsn9"}))
 
 
@@ -279,7 +276,7 @@ def test_a_tunnel_that_leads_nowhere_is_told_of_before_a_run() -> None:
         assert preflight._network(site).ok
         found = preflight._network(site.model_copy(update={"tunnel": "127.0.0.2"}))
     assert not found.ok
-    assert "a connection to 127.0.0.2:" in found.found
+    assert "connection to 127.0.0.2:" in found.found
     assert f"127.0.0.2:{first}" not in found.found
 
 
@@ -342,7 +339,7 @@ def test_more_workers_than_this_machine_can_hold_are_refused() -> None:
     most = preflight.WORKERS_OF_A_CORE * cores
     ready(Site(name="laptop", simulation=Walkers(workers=most - 1), training=Trainers(workers=1)))
     too_many = Site(name="laptop", simulation=Walkers(workers=most), training=Trainers(workers=1))
-    with pytest.raises(BadSite, match=f"{most + 1:,} workers, but this machine has {cores} cores?: choose at most"):
+    with pytest.raises(BadSite, match=f"{most + 1:,} workers.*{cores} cores?"):
         ready(too_many)
     assert not next(each for each in findings(too_many) if each.what == "workers").ok
 
@@ -391,7 +388,7 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
 
 
 def test_nodes_that_walkers_cannot_share_or_would_not_find_are_refused() -> None:
-    with pytest.raises(BadSite, match=r"simulation.mpi: .* not with LSF"):
+    with pytest.raises(BadSite, match=r"simulation.mpi: .*LSF"):
         load_site("lsf", {"simulation.mpi": {"nodes": 2}})
     with pytest.raises(BadSite, match="nodes: 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
@@ -403,7 +400,7 @@ def test_scratch_is_a_folder_of_the_node_and_its_variables_the_nodes(monkeypatch
     monkeypatch.setenv("NODE_DISK", "/local")
     assert site.scratch_here("simulation") == Path("/local/frames")
     monkeypatch.delenv("NODE_DISK")
-    with pytest.raises(BadSite, match=r"simulation.scratch = \$NODE_DISK/frames: not all of its variables are set on"):
+    with pytest.raises(BadSite, match=r"simulation.scratch = \$NODE_DISK/frames"):
         site.scratch_here("simulation")
 
 

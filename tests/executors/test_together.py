@@ -106,7 +106,7 @@ def test_who_has_no_nodes_is_on_the_first_of_the_walkers(tmp_path: Path) -> None
     ],
 )
 def test_what_cannot_be_shared_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"together: name a scheduler|to select the nodes of a share"):
+    with pytest.raises(ValueError, match=r"together: name|of a share"):
         site(**changes)
 
 
@@ -115,5 +115,5 @@ def test_the_nodes_of_a_job_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> N
     inside = Site.model_validate({"name": "m", "inside": True, "training": {"nodes": 1, "workers": 1}})
     found = settled(inside)
     assert (found.simulation.nodes, found.first_node("simulation"), found.first_node("training")) == (3, 1, 0)
-    with pytest.raises(BadSite, match="at least 1 for simulation, 4 for training: the job has only 4 nodes"):
+    with pytest.raises(BadSite, match="4 for training"):
         settled(inside.model_copy(update={"training": inside.training.model_copy(update={"nodes": 4})}))

@@ -97,7 +97,7 @@ def test_a_box_has_lengths_or_angles_too_or_vectors(
 )  # fmt: skip
 def test_a_box_that_no_format_knows_is_refused_by_its_name(box: np.ndarray, run: RunDirectory, tmp_path: Path) -> None:
     opened = with_box(run, np.stack([box] * 2 * FRAMES))
-    with pytest.raises(BadInput, match=r"box: .*\(3,\)|box: vectors .*enclose nothing"):
+    with pytest.raises(BadInput, match=r"box: .*(\(3,\)|enclose nothing)"):
         opened.export(tmp_path / "a.xtc", "w1.0")
     assert not list(tmp_path.glob("*a.xtc"))
 

@@ -227,12 +227,12 @@ def test_plain_members_count_alike() -> None:
 
 @pytest.mark.parametrize("rounds", [(), (1,), (60, 1)])
 def test_a_round_without_runs_is_refused(rounds: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="each needs at least 2 runs"):
+    with pytest.raises(ValueError, match="2 runs"):
         guided(draw, simulate, THRESHOLD, np.random.default_rng(), rounds=rounds)
 
 
 def test_a_run_without_a_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="not 60 finite quantities"):
+    with pytest.raises(ValueError, match="60 finite quantities"):
         guided(draw, lambda chosen: np.full(len(chosen), np.nan), THRESHOLD, np.random.default_rng())
 
 

@@ -526,5 +526,5 @@ def test_a_variable_that_is_not_there_is_told_with_those_that_are(frames: Frames
     for mapping in (Window(frames, frames.spans()), frames.row("w0", 0)):
         assert "X" not in mapping
         assert mapping.get("X") is None
-        with pytest.raises(MissingVariable, match=r"no variable 'X'; stored variables: (x, time|time, x)$"):
+        with pytest.raises(MissingVariable, match=r"'X'.*: (x, time|time, x)$"):
             mapping["X"]

@@ -84,7 +84,7 @@ def test_a_residue_that_cannot_be_taken_is_to_be_replaced_not_completed(
 ) -> None:
     with pytest.raises(BadInput) as refused:
         read(renamed(heavy, number, name))
-    assert f"{name} {number} of chain A" in str(refused.value)
+    assert f"{name} {number} " in str(refused.value)
     assert reason in str(refused.value)
     assert "complete" not in str(refused.value)
 
@@ -177,7 +177,7 @@ def test_the_most_occupied_conformer_is_taken_whole(
     occupancies: dict[str, float], lacking: dict[str, str], taken: str, heavy: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.pdb").write_text(alternates(heavy, 7, occupancies, lacking))
-    with pytest.warns(UserWarning, match=f"TYR 7 of chain A: {taken}"):
+    with pytest.warns(UserWarning, match=f"TYR 7 .*: {taken}"):
         found = atom_file.read(tmp_path / "a.pdb")
     expected = atom_file._pdb("", heavy).nm
     assert len(found.nm) == len(expected)
@@ -223,7 +223,7 @@ def test_alternate_locations_of_mmcif_are_those_of_pdb(heavy: str, tmp_path: Pat
     header = "".join(f"_atom_site.{column}\n" for column in columns.split())
     (tmp_path / "a.cif").write_text(f"data_x\nloop_\n{header}" + "\n".join(rows) + "\n#\n")
     (tmp_path / "a.pdb").write_text(alternates(heavy, 7, {"A": 0.2, "B": 0.8}))
-    with pytest.warns(UserWarning, match="TYR 7 of chain A: B"):
+    with pytest.warns(UserWarning, match="TYR 7 .*: B"):
         mmcif = atom_file.read(tmp_path / "a.cif")
     with pytest.warns(UserWarning, match="alternate locations"):
         pdb = atom_file.read(tmp_path / "a.pdb")

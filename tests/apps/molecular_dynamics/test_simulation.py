@@ -240,7 +240,7 @@ def test_overlapping_atoms_are_told_and_give_no_frame(peptide: Molecule) -> None
     positions = peptide.positions.copy()
     positions[5] = positions[20]
     frames: list[Frame] = []
-    with pytest.raises(SimulationUnstable, match=r"unstable at 0\.2 ps with seed 4: "):
+    with pytest.raises(SimulationUnstable, match=r"0\.2 ps.*seed 4"):
         frames.extend(segment(Start(peptide, {"positions": positions}), seed=4))
     assert frames == []
     assert same(segment(Start(peptide))[-1], segment(Start(peptide))[-1])
@@ -248,7 +248,7 @@ def test_overlapping_atoms_are_told_and_give_no_frame(peptide: Molecule) -> None
 
 def test_a_start_with_nan_is_told(peptide: Molecule) -> None:
     """Before anything runs."""
-    with pytest.raises(BadInput, match="positions must be finite numbers"):
+    with pytest.raises(BadInput, match=r"positions .*finite"):
         segment(Start(peptide, {"positions": np.full_like(peptide.positions, np.nan)}))
 
 
@@ -286,20 +286,20 @@ def test_a_setting_that_cannot_run_is_told_before_anything_runs(
 
 def test_a_start_of_another_molecule_is_told(peptide: Molecule) -> None:
     """With both shapes."""
-    with pytest.raises(BadInput, match=r"positions must be .* of shape \(41, 3\), but it has shape \(3, 3\)"):
+    with pytest.raises(BadInput, match=r"positions.*\(41, 3\).*\(3, 3\)"):
         segment(Start(peptide, {"positions": np.zeros((3, 3))}))
     with pytest.raises(UnknownName, match="positions"):
         segment(Start(peptide, {"pos": peptide.positions}))
-    with pytest.raises(UnknownName, match="did you mean 'velocities'"):
+    with pytest.raises(UnknownName, match="'velocities'"):
         segment(Start(peptide, state={"velocity": peptide.positions}))
     for factor in (0.1, 10.0):
-        with pytest.raises(BadInput, match="is it in nm"):
+        with pytest.raises(BadInput, match="nm"):
             segment(Start(peptide, {"positions": factor * peptide.positions}))
 
 
 def test_a_start_without_a_molecule_is_told() -> None:
     """As when a workflow has no prepare function."""
-    with pytest.raises(TypeError, match=r"start\.prepared is a NoneType; prepare a Molecule"):
+    with pytest.raises(TypeError, match=r"NoneType.*Molecule"):
         segment(Start())
 
 

@@ -290,8 +290,6 @@ def test_a_flow_that_blows_up_is_told_instead_of_given() -> None:
     """Waves 2 km high on 10 km of water pass for a start; where they meet, the wind is too strong for the step."""
     frame = next(run(Start(), seed=1, days=0.25, truncation=21))
     start = Start(frame={"state": frame.state})
-    with pytest.raises(
-        SimulationUnstable, match=r"at day .* with seed 1: a wind of .* allows steps of at most"
-    ) as raised:
+    with pytest.raises(SimulationUnstable, match=r"seed 1.*wind") as raised:
         list(run(start, seed=1, days=20, truncation=21, perturbation_m=2000, diffusion_hours=None))
     assert float(raised.value.time.removeprefix("day ")) > 0.25, "the frames before have been given"

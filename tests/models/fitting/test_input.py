@@ -126,13 +126,13 @@ def test_an_error_of_reading_surfaces_as_itself() -> None:
     """Not as one of threads, and when its batch is wanted: the batch before is trained on."""
     parts = fed(Slow(broken=3), torch.split(torch.arange(8), 1), CPU)
     assert [part.item() for (part,) in (next(parts) for _ in range(3))] == [0, 1, 2]
-    with pytest.raises(OSError, match="the disk is gone"):
+    with pytest.raises(OSError, match="disk is gone"):
         next(parts)
 
 
 def test_what_is_streamed_is_checked(window: Window) -> None:
     """The values of maps are 0 and 1; here all are 7."""
-    with pytest.raises(BadValue, match="found NaN or something outside"):
+    with pytest.raises(BadValue, match="NaN or"):
         taken(window, "maps", check=checked_maps)
 
 

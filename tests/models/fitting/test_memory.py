@@ -43,7 +43,7 @@ def test_the_largest_batch_fits_and_one_a_quarter_larger_does_not() -> None:
 def test_data_or_nothing_may_be_the_limit() -> None:
     """All of few samples; not one where there is no memory at all."""
     assert largest_batch(fresh(), rows(6), squared, memory_bytes=2**40) == 6
-    with pytest.raises(OutOfMemory, match=r"batch of 1 .* needs more than 1,000 bytes"):
+    with pytest.raises(OutOfMemory, match=r"batch of 1 .*1,000 bytes"):
         largest_batch(fresh(), rows(), squared, memory_bytes=1000)
 
 
@@ -53,5 +53,5 @@ def test_a_batch_that_does_not_fit_is_told() -> None:
     def loss(model: Small, batch: Tensor) -> dict[str, Tensor]:
         return {"loss": squared(model, batch)["loss"] + torch.empty(2**50).sum()}
 
-    with pytest.raises(OutOfMemory, match=r"in a batch of 16 .*allocate memory.*; use a smaller batch"):
+    with pytest.raises(OutOfMemory, match=r"batch of 16 .*allocate"):
         fit(fresh(), rows(), loss, epochs=1, batch=16, lr=0.1)

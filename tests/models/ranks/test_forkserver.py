@@ -86,7 +86,7 @@ def test_a_server_is_not_kept_when_a_rank_failed_or_it_was_killed(
     monkeypatch.setenv("VARIABLE", "")
     servers = [around(tmp_path)["server"]]
     for kill in ("rank", "server"):
-        with pytest.raises(RanksFailed, match="rank 0: was ended by signal 9"):
+        with pytest.raises(RanksFailed, match=r"rank 0: .*signal 9"):
             around(tmp_path, kill=kill)
         ranks = [int(file.read_text()) for file in tmp_path.glob("rank*.stderr") if file.stat().st_size]
         assert ranks

@@ -84,5 +84,5 @@ def test_sgd_is_a_plain_loop_bit_for_bit() -> None:
 
 
 def test_an_unknown_optimizer_is_told_with_those_there_are() -> None:
-    with pytest.raises(UnknownName, match="optimizer 'adm'; did you mean 'adam'"):
+    with pytest.raises(UnknownName, match=r"'adm'.*'adam'"):
         optimizer("adm", fresh().parameters(), 0.1)
