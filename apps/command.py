@@ -166,8 +166,8 @@ def directory(cwd: str | Path | None) -> Iterator[Path]:
     if cwd is not None:
         yield Path(cwd)
         return
-    with TemporaryDirectory(prefix="steersman-") as made:
-        yield Path(made)
+    with TemporaryDirectory(prefix="steersman-") as name:
+        yield Path(name)
 
 
 @contextmanager

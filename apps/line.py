@@ -171,22 +171,22 @@ class Line:
         self._buffer = bytearray(BUFFER)
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as made:
+        with contextlib.ExitStack() as stack:
             long = len(tempfile.gettempdir()) > LONGEST
             folder = Path(tempfile.mkdtemp(prefix="steersman-", dir="/tmp" if long else None))
-            made.callback(shutil.rmtree, folder, ignore_errors=True)
-            self._door = made.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            self._door = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             self._door.bind(str(folder / "walker"))
             (folder / "walker").chmod(0o600)
             self._door.listen()
             self._alive, end = os.pipe()  # `end` is closed when this process dies
-            made.callback(os.close, self._alive)
-            made.callback(os.close, end)
-            made.callback(self.hang_up)
+            stack.callback(os.close, self._alive)
+            stack.callback(os.close, end)
+            stack.callback(self.hang_up)
             self._looks = select.poll()
             self._looks.register(self._door, select.POLLIN)
             self.environment = {"STEERSMAN_SOCKET": str(folder / "walker"), "STEERSMAN_TOKEN": self._token}
-            self._made = made.pop_all()
+            self._made = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -65,22 +65,22 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
     if site.ports:
         shared["worker_port_range"] = (site.ports[0], site.ports[1] + 1)
     if wanted.mpi_walkers:
-        made = OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
+        executor = OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
     else:
         if wanted.gpus:  # not by Parsl, which takes NVIDIA's GPUs to be shared whenever there are more workers
             mps = f" {MPS}=1" if isinstance(wanted, Walkers) and wanted.mps else ""
             shared["launch_cmd"] = f"env {GPUS}='{' '.join(wanted.gpu_of_each)}'{mps} {shared['launch_cmd']}"
-        made = HighThroughputExecutor(
+        executor = HighThroughputExecutor(
             max_workers_per_node=wanted.per_node,
             cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
             cpu_affinity=wanted.binding,
             **shared,
         )
     if site.tunnel and wanted.nodes:
-        made.all_addresses = {site.tunnel}  # what workers get; the interchange listens at `address`
-    made.here = not wanted.nodes
-    made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
-    return made
+        executor.all_addresses = {site.tunnel}  # what workers get; the interchange listens at `address`
+    executor.here = not wanted.nodes
+    executor.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
+    return executor
 
 
 class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types

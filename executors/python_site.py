@@ -30,13 +30,13 @@ def site(path: Path) -> Site:
 
     Raises: BadSite: it cannot be run, has no `config`, or that returns something else than a site needs.
     """
-    made = _executors(str(path), _made(path, Path("run")))
+    executors = _executors(str(path), _made(path, Path("run")))
     return Site(
         name=path.stem,
         parsl=str(path.absolute()),
-        simulation=Walkers(workers=_slots(made["simulation"])),
-        training=Trainers(workers=_slots(made["training"])),
-        scoring=_scoring(made["scoring"]) if "scoring" in made else None,
+        simulation=Walkers(workers=_slots(executors["simulation"])),
+        training=Trainers(workers=_slots(executors["training"])),
+        scoring=_scoring(executors["scoring"]) if "scoring" in executors else None,
     )
 
 
@@ -48,12 +48,12 @@ def _scoring(executor: Any) -> Scorers | Threads:
 
 def config(site: Site, run: Path) -> Config:
     """Parsl's configuration for one run, with the executors that are used."""
-    made = _made(Path(site.parsl), run)
-    given = _executors(site.name, made)
+    parsl_config = _made(Path(site.parsl), run)
+    given = _executors(site.name, parsl_config)
     used = [given[role] for role in site.executors]
     for executor in filter(_has_blocks, used):
         executor.block_error_handler = Registration(site.name, silent_s=site.starts_s)
-    said = {name: getattr(made, name) for name in inspect.signature(Config).parameters}
+    said = {name: getattr(parsl_config, name) for name in inspect.signature(Config).parameters}
     return Config(**said | {"executors": used, "run_dir": str(run / "parsl"), "retries": 0})
 
 
@@ -78,17 +78,17 @@ def _made(path: Path, run: Path) -> Config:
     if not callable(function):
         raise BadSite(str(path), "it has no function `config(run)` that returns a parsl.Config")
     try:
-        made = function(run)
+        returned = function(run)
     except Exception as error:  # likewise
         raise BadSite(str(path), f"config(run) fails: {told(error)}") from error
-    if not isinstance(made, Config):
-        raise BadSite(str(path), f"config(run) returns {type(made).__name__}, not a parsl.Config")
-    return made
+    if not isinstance(returned, Config):
+        raise BadSite(str(path), f"config(run) returns {type(returned).__name__}, not a parsl.Config")
+    return returned
 
 
-def _executors(name: str, made: Config) -> dict[str, Any]:
+def _executors(name: str, parsl_config: Config) -> dict[str, Any]:
     """By label; one for scoring may be left out."""
-    labelled = {executor.label: executor for executor in made.executors}
+    labelled = {executor.label: executor for executor in parsl_config.executors}
     for role in ("simulation", "training"):
         if role not in labelled:
             labels = ", ".join(labelled) or "none"

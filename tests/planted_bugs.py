@@ -265,7 +265,7 @@ BUGS = [
     Bug("store/lineages.py", " or table.exact[segment] != 1", "", LINEAGES),
     Bug("store/lineages.py", "self.restored[at] & ", "", LINEAGES),
     Bug("store/lineages.py", " and self._alike(parent, (walker, segment))", "", LINEAGES),
-    Bug("store/lineages.py", "self._table(parent).end[made] == row + 1", "True", LINEAGES),
+    Bug("store/lineages.py", "self._table(parent).end[maker] == row + 1", "True", LINEAGES),
     Bug("store/lineages.py", " and table.ended[segment] == FINISHED", "", LINEAGES),
     Bug("store/lineages.py", "(self.root if before < 0 else self.own)[at]", "self.own[at]", LINEAGES),
     Bug("store/lineages.py", "self.root if before < 0 else self.own", "self.root", LINEAGES),

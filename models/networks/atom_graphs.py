@@ -42,8 +42,8 @@ def network(name: str, cutoff: float, settings: dict[str, Any]) -> nn.Module:
     kinds = {kind.__name__: kind for kind in ALL_PES_MODELS}
     if name not in kinds:
         raise UnknownName("network of a potential", name, kinds)
-    made: nn.Module = AdditionModel(offset=LearnableOffset(), network=kinds[name](cutoff=cutoff, **settings))
-    return made
+    model: nn.Module = AdditionModel(offset=LearnableOffset(), network=kinds[name](cutoff=cutoff, **settings))
+    return model
 
 
 def graph_of(numbers: np.ndarray, positions: np.ndarray, cell: np.ndarray, cutoff: float) -> Any:

@@ -111,12 +111,12 @@ class Potential(Model):
             if np.shape(given[name]) != shape or not np.isfinite(given[name]).all():
                 raise BadValue(name, np.shape(given[name]), f"give finite numbers of shape {shape}")
         with seeded(seed):
-            made = cls(numbers, cutoff, members, network, settings)
-            if not made.warm_start(init):
-                made._scale(positions, cell, energy, forces)
+            model = cls(numbers, cutoff, members, network, settings)
+            if not model.warm_start(init):
+                model._scale(positions, cell, energy, forces)
         data = tuple(torch.from_numpy(np.asarray(each, np.float64)) for each in given.values())
         others = {"schedule": Schedule(decay_epochs=epochs)} | others
-        return fit(made, data, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report, **others)
+        return fit(model, data, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report, **others)
 
     def loss(self, positions: Tensor, cell: Tensor, energy: Tensor, forces: Tensor) -> dict[str, Tensor]:
         """Means over members and structures; "loss" is the one to lower."""

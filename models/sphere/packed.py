@@ -88,11 +88,11 @@ class GridProducts:
     ) -> None:  # fmt: skip
         zeros = functools.partial(torch.zeros, dtype=sphere.dtype, device=sphere.device)
         self._length, self._orders, half = sphere.columns, sphere.orders, sphere.rows // 2
-        used, made = 2 * fields * members, 2 * products * members
-        most = max(used, made)
+        used, produced = 2 * fields * members, 2 * products * members
+        most = max(used, produced)
         coefficients, fourier = zeros(most, 2, packing.positions), _fourier(zeros, self._orders, most, half)
-        rows, found = coefficients[:used], coefficients[:made]
-        circles, parities = fourier[:, :, most - used :], fourier[:, :, :made]
+        rows, found = coefficients[:used], coefficients[:produced]
+        circles, parities = fourier[:, :, most - used :], fourier[:, :, :produced]
         self.rows = rows.view(members, fields, 2, 2, packing.positions).transpose(0, 1)
         self._found = found.view(members, products, 2, 2, packing.positions).transpose(0, 1)
         along = zeros(fields, together, 2, half, sphere.rows + 1, 2)

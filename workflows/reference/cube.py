@@ -97,8 +97,8 @@ def fit(p, frames, last):
 
 @wf.score()
 def place(p, model, frames):
-    z, made = model.encode(frames["features"]), frames["features"].sum(axis=1)
-    return {"z": z[0] if isinstance(z, tuple) else z, "bias": frames["bias"], "made": made, "unfolded": made < 9}
+    z, kept = model.encode(frames["features"]), frames["features"].sum(axis=1)
+    return {"z": z[0] if isinstance(z, tuple) else z, "bias": frames["bias"], "made": kept, "unfolded": kept < 9}
 
 wf.steer(bias=Opes("z", barrier_kT=14))
 

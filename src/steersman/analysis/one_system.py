@@ -46,8 +46,8 @@ def _of_rules(name: str, values: Sequence[Any], params: Mapping[str, Any], workf
     """Whether the stop rule or that of training differs by a parameter, if they are rules that can be compared."""
 
     def rules(value: Any) -> tuple[Any, Any]:
-        made = loading.checked(workflow, {**params, name: value})
-        return workflow.stop_rule(made), workflow.train_rule(made)
+        checked = loading.checked(workflow, {**params, name: value})
+        return workflow.stop_rule(checked), workflow.train_rule(checked)
 
     try:
         first = rules(values[0])

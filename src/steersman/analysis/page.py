@@ -38,7 +38,7 @@ class Analysis:
     lines: Sequence[str]
 
 
-def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -> dict[str, Any]:
+def write(folder: Path, title: str, origin: Mapping[str, Any], analysis: Analysis) -> dict[str, Any]:
     """Write analysis.json, figure.png, figure.svg and report.html; returns what the JSON holds.
 
     Under `report` it has what the report of a run shows: `rows` and a `caption`.
@@ -47,19 +47,19 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
         origin: what the JSON begins with.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shown = {"rows": [row for rows in made.results.values() for row in rows], "caption": made.caption}
-    known: dict[str, Any] = plain({**origin, **made.said, "report": shown})
+    shown = {"rows": [row for rows in analysis.results.values() for row in rows], "caption": analysis.caption}
+    known: dict[str, Any] = plain({**origin, **analysis.said, "report": shown})
     replace_file(folder / "analysis.json", json.dumps(known, indent=1) + "\n")
-    made.figure.savefig(png := io.BytesIO(), format="png")
+    analysis.figure.savefig(png := io.BytesIO(), format="png")
     replace_file(folder / "figure.png", png.getvalue())
-    svg = save_svg(made.figure, folder / "figure.svg")
+    svg = save_svg(analysis.figure, folder / "figure.svg")
     sections = [
         page.header(f"{title}: what equilibrium would be"),
-        *(page.paragraph(problem, "failed") for problem in made.said["problems"]),
-        *map(page.paragraph, made.said["notes"]),
-        page.section("The model", page.facts(made.facts)),
-        *(page.section(name, page.facts(rows)) for name, rows in made.results.items()),
-        page.section("Figure", page.figure("Time scales and free energy", made.caption, svg)),
+        *(page.paragraph(problem, "failed") for problem in analysis.said["problems"]),
+        *map(page.paragraph, analysis.said["notes"]),
+        page.section("The model", page.facts(analysis.facts)),
+        *(page.section(name, page.facts(rows)) for name, rows in analysis.results.items()),
+        page.section("Figure", page.figure("Time scales and free energy", analysis.caption, svg)),
     ]
     replace_file(folder / "report.html", page.page(title, sections))
     return known

@@ -34,11 +34,11 @@ class TriedResults:
         return {name: self.held_out[name][index] for name in self.held_out}
 
 
-def shown(made: Any, check: Callable[[Any], tuple[Any, str]]) -> str:
+def shown(returned: Any, check: Callable[[Any], tuple[Any, str]]) -> str:
     """What came of a figure or a panel. Raises: as its check, `drawn` or `shown` of `stages.panel`."""
-    if made is None:
+    if returned is None:
         return "nothing to show yet"
-    view, caption = check(made)
+    view, caption = check(returned)
     if isinstance(view, np.ndarray):
         return f"an array of {view.shape}"
     view.savefig(io.BytesIO(), format="svg")
@@ -76,9 +76,10 @@ def planned(workflow: Workflow, plan: Callable[..., Any], *given: Any) -> tuple[
     """What a plan gives, and in words what it called."""
     once = Once(workflow)
     with planned_by(once):
-        made = resolved(plan(*given))
+        returned = resolved(plan(*given))
     called = ", ".join(f"{number} x {name}" for name, number in once.calls.items())
-    return made, type(made).__name__ + (f"; it calls {called}, each tried once" if called else "; it calls no task")
+    calls = f"it calls {called}, each tried once" if called else "it calls no task"
+    return returned, f"{type(returned).__name__}; {calls}"
 
 
 def oddities(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:
@@ -101,9 +102,9 @@ def oddities(out: Out, start: Start, described: Iterable[str], stop: StopRule, f
 
 def frames_in_words(out: Out, segments: int) -> str:
     """How many frames of what so many segments gave: `25 frames of x float64 (3,)`."""
-    made = f"{out.frames} frame{'' if out.frames == 1 else 's'}{f' ({segments} segments)' if segments > 1 else ''}"
+    frames = f"{out.frames} frame{'' if out.frames == 1 else 's'}{f' ({segments} segments)' if segments > 1 else ''}"
     stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
-    return f"{made} of {', '.join(f'{name} {each.dtype} {each.shape[1:]}' for name, each in stored.items())}"
+    return f"{frames} of {', '.join(f'{name} {each.dtype} {each.shape[1:]}' for name, each in stored.items())}"
 
 
 def _never_stored(stored: Iterable[str], described: Iterable[str]) -> str:

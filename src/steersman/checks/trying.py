@@ -167,11 +167,11 @@ class _Trial:
     def prepare(self) -> str:
         plan = self.workflow.before_plan
         if plan is not None:
-            made, found = results.planned(self.workflow, plan, self._params)
+            prepared, found = results.planned(self.workflow, plan, self._params)
         elif self.workflow.prepare_function is not None:
-            made = self.workflow.prepare_function(self._params)
-            found = type(made).__name__
-        self._prepared = pickle.loads(pickle.dumps(made))
+            prepared = self.workflow.prepare_function(self._params)
+            found = type(prepared).__name__
+        self._prepared = pickle.loads(pickle.dumps(prepared))
         return found
 
     def hold_out(self) -> str:

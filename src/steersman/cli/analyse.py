@@ -70,12 +70,12 @@ def analyse(
     check_inside(folder, directories[0].path) if alone else None
     with style.applied():
         with reading(directories[0]), damage_in_a_line():
-            made = _analysis(directories, score, states, lag, regions or [])
-        written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, made)
+            analysis = _analysis(directories, score, states, lag, regions or [])
+        written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, analysis)
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)
-    say(json.dumps(written) if as_json else "\n".join([*made.lines, f"Page, figure and JSON: {folder}"]))
+    say(json.dumps(written) if as_json else "\n".join([*analysis.lines, f"Page, figure and JSON: {folder}"]))
 
 
 def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, regions: Sequence[str]) -> Analysis:

@@ -44,7 +44,7 @@ def server(place: Path, *, tell: bool = False) -> MCPServer[Any]:
         from mcp.server import MCPServer
     except ImportError:
         raise MissingExtra("mcp", "mcp") from None
-    made: MCPServer[Any] = MCPServer("steersman", instructions=ABOUT, log_level="ERROR")
+    service: MCPServer[Any] = MCPServer("steersman", instructions=ABOUT, log_level="ERROR")
     desk = _Desk(place)
     reads = (
         desk.runs, desk.status, desk.why, desk.lineage, desk.decisions, desk.segments, desk.scores, desk.metrics,
@@ -52,8 +52,8 @@ def server(place: Path, *, tell: bool = False) -> MCPServer[Any]:
     )  # fmt: skip
     asks: list[Callable[..., Any]] = [*reads, *([desk.tell] if tell else [])]
     for ask in asks:
-        made.add_tool(_answered(ask))
-    return made
+        service.add_tool(_answered(ask))
+    return service
 
 
 def _answered(ask: Callable[..., Any]) -> Callable[..., Any]:

@@ -38,12 +38,12 @@ def draw(history: History) -> tuple[Figure, str]:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
     biases = {round(i): of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}
-    made = [read(history.directory, each.bias, each.sha256) for each in biases.values()]
+    loaded = [read(history.directory, each.bias, each.sha256) for each in biases.values()]
     tracks = _Tracks.of(history)
     if tracks is None:
         figure = style.sheet(2.7)
-        _surfaces(figure.subplots(), list(biases.values()), made)
-        return figure, _caption(versions, of_last, made[-1])
+        _surfaces(figure.subplots(), list(biases.values()), loaded)
+        return figure, _caption(versions, of_last, loaded[-1])
     figure = style.sheet(4.6)
     grid = figure.add_gridspec(2, 1, height_ratios=(6, 5))
     sides = grid[0].subgridspec(1, 1 + bool(tracks.control.any())).subplots(sharey=True, squeeze=False)[0]
@@ -52,8 +52,8 @@ def draw(history: History) -> tuple[Figure, str]:
     sides[-1].set(ylabel="" if len(sides) > 1 else tracks.label)
     left, right = grid[1].subgridspec(1, 2).subplots(squeeze=False)[0]
     tracks.profile(left)
-    _surfaces(right, list(biases.values()), made)
-    return figure, _caption(versions, of_last, made[-1]) + tracks.said()
+    _surfaces(right, list(biases.values()), loaded)
+    return figure, _caption(versions, of_last, loaded[-1]) + tracks.said()
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class _Tracks:
             return None
         if len(weights) < FEWEST:
             return None
-        made = segments.of_frames(scores.walker, scores.row)
-        failed = segments.how[made] == HOW[FAILED]  # each would be a lineage of its own
-        lineage = np.where(failed, -1, lineages(segments)[made])
-        order = np.lexsort((scores.row, made, lineage))
+        segment = segments.of_frames(scores.walker, scores.row)
+        failed = segments.how[segment] == HOW[FAILED]  # each would be a lineage of its own
+        lineage = np.where(failed, -1, lineages(segments)[segment])
+        order = np.lexsort((scores.row, segment, lineage))
         first = np.searchsorted(lineage[order], lineage[order])
-        time = np.empty(len(made))
-        time[order] = (np.arange(len(made)) - first + 1) * state.simulated / max(state.frames, 1)
+        time = np.empty(len(segment))
+        time[order] = (np.arange(len(segment)) - first + 1) * state.simulated / max(state.frames, 1)
         time[failed] = np.nan
         flags = {name: value for name, value in scores.values.items() if value.dtype == bool and value.ndim == 1}
         states = {name: value for name, value in flags.items() if name != HOT}
@@ -98,7 +98,7 @@ class _Tracks:
         several = scores.values[name].ndim > 1
         return cls(
             f"{name}, first dimension" if several else name, state.time_unit, scores.matrix(name)[:, 0], lineage, time,
-            np.isin(segments.start[made], list(state.mode(Biases).controls)), ~counted(scores), scores.biased_by,
+            np.isin(segments.start[segment], list(state.mode(Biases).controls)), ~counted(scores), scores.biased_by,
             states, weights,
         )  # fmt: skip
 

@@ -59,17 +59,17 @@ def _with_starts(history: History, scored: ScoredFrames, seen: Plane, name: str)
 
 def frames_by_time(axes: Axes, history: History, scored: ScoredFrames, seen: Plane) -> None:
     """What was sampled, coloured by when: every frame, or every place where frames share few places."""
-    made = history.clock.progress(scored.moment)
+    progress = history.clock.progress(scored.moment)
     _, one, which, frames = np.unique(seen.places(), return_index=True, return_inverse=True, return_counts=True)
     if len(one) <= min(FEW_PLACES, len(scored) // 3):
         first = np.full(len(one), np.inf)
-        np.minimum.at(first, which, made)
+        np.minimum.at(first, which, progress)
         dots = _dots(axes, seen.points[one], first, s=8 + 400 * frames / len(scored), alpha=0.85)
         label = f"first reached at {history.clock.progress_scale.label}; area: share of frames"
     else:
         shown = _some(np.arange(len(scored)), MOST_POINTS)
-        shown = shown[np.argsort(-made[shown], kind="stable")]  # the oldest on top: what shows dark was reached late
-        dots = _dots(axes, seen.points[shown], made[shown], s=6, rasterized=True)
+        shown = shown[np.argsort(-progress[shown], kind="stable")]  # the oldest on top: what is dark was reached late
+        dots = _dots(axes, seen.points[shown], progress[shown], s=6, rasterized=True)
         label = f"made at {history.clock.progress_scale.label}, the oldest on top"
     axes.figure.colorbar(dots, ax=axes, label=label, location="top", pad=0.02, aspect=40)
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
@@ -142,11 +142,11 @@ def _scalar(history: History, scored: ScoredFrames) -> tuple[Figure, str]:
     if not scored.names or not len(scored):
         raise NothingToDraw("the score function returned no score")
     name = scored.names[0]
-    values, made = scored.matrix(name)[:, 0], history.clock.progress(scored.moment)
+    values, progress = scored.matrix(name)[:, 0], history.clock.progress(scored.moment)
     figure = style.sheet(2.8)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
     shown = _some(np.arange(len(scored)), MOST_POINTS)
-    left.scatter(made[shown], values[shown], s=4, color=style.BLUE, linewidths=0, alpha=0.5, rasterized=True)
+    left.scatter(progress[shown], values[shown], s=4, color=style.BLUE, linewidths=0, alpha=0.5, rasterized=True)
     right.hist(values, bins=50, orientation="horizontal", color=style.BLUE)
     left.set(xlabel=history.clock.progress_scale.label, ylabel=name)
     right.set(xlabel="frames")

@@ -121,12 +121,12 @@ def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
 def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, measure: Measure) -> str:
     """Draw one quantity; returns what it did, in a sentence."""
     read = [(history.clock.progress(block.moments), measure(block.values)) for block in blocks(history, stored)]
-    made, values = np.concatenate([x for x, _ in read]), np.concatenate([y for _, y in read])
-    axes.scatter(made, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
+    time, values = np.concatenate([x for x, _ in read]), np.concatenate([y for _, y in read])
+    axes.scatter(time, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
     bins = min(BINS, len(read) // SEGMENTS_A_BIN)
     if bins >= 2:
         every = whole(history, stored)
-        of = (history.clock.progress(every.moments), measure(every.values)) if every else (made, values)
+        of = (history.clock.progress(every.moments), measure(every.values)) if every else (time, values)
         at, medians = _running_median(*of, bins)
         axes.plot(at, medians, color=style.INK)
         ends = f"{medians[0]:.4g} in the first, {medians[-1]:.4g} in the last"
@@ -145,10 +145,10 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     return said
 
 
-def _running_median(made: np.ndarray, values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
+def _running_median(time: np.ndarray, values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
     """Of frames in the order in which they were made, as many in each bin."""
-    parts = np.array_split(np.argsort(made, kind="stable"), bins)
-    return np.array([made[part].mean() for part in parts]), np.array([np.median(values[part]) for part in parts])
+    parts = np.array_split(np.argsort(time, kind="stable"), bins)
+    return np.array([time[part].mean() for part in parts]), np.array([np.median(values[part]) for part in parts])
 
 
 def _span(values: np.ndarray) -> tuple[float, float]:

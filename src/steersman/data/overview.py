@@ -301,12 +301,12 @@ def _nodes(state: State) -> tuple[NodeUse, ...]:
     for walker in state.walkers.values():
         if walker.alive:
             found.setdefault(walker.node, []).append(walker)
-    made = (
+    uses = (
         NodeUse(name or "not there yet", len(of), sum(walker.running is not None for walker in of), of[0].block_ends,
              name in state.aside)
         for name, of in found.items()
     )  # fmt: skip
-    return tuple(sorted(made, key=lambda node: node.node))
+    return tuple(sorted(uses, key=lambda node: node.node))
 
 
 def _starting(state: State) -> str:

@@ -43,22 +43,22 @@ def reweighted(history: History, scores: Scores) -> Reweighted:
 
 def _reweighted(history: History, scores: Scores) -> Reweighted:
     segments = history.segments
-    made = segments.of_frames(scores.walker, scores.row)
-    version = np.where(segments.how[made] == HOW[FAILED], 0, _versions(history, scores, made))
+    segment = segments.of_frames(scores.walker, scores.row)
+    version = np.where(segments.how[segment] == HOW[FAILED], 0, _versions(history, scores, segment))
     at = np.flatnonzero(version)
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
     made_of = {each.bias: each.sha256 for each in history.state.mode(Biases).sound}
     biases = {int(k): read(history.directory, int(k), made_of[k]) for k in np.unique(version[at])}
     z, wrong = _coordinate(scores, at, version[at], biases)
-    kept = ~np.isin(made[at], made[at[wrong]])
+    kept = ~np.isin(segment[at], segment[at[wrong]])
     odd = int((~kept).sum())
     at, z = at[kept], z[kept]
     if not len(at):
         problem = "in no segment is it the energy of start.bias in kT at the score that is biased; return frame.bias"
         raise BadScores(ENERGY, problem)
-    lineage = lineages(segments)[made[at]]
-    order = np.lexsort((scores.row[at], made[at], lineage))
+    lineage = lineages(segments)[segment[at]]
+    order = np.lexsort((scores.row[at], segment[at], lineage))
     order = order[settled(lineage[order])]
     at, z, lineage = at[order], z[order], lineage[order]
     version, weight = version[at], np.zeros(len(scores))
@@ -67,10 +67,10 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     return Reweighted(weight, at, lineage, float(newest), odd)
 
 
-def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:
+def _versions(history: History, scores: Scores, segment: np.ndarray) -> np.ndarray:
     """(n,) int: the version of the bias of each frame; 0 where it is not along the coordinate of the scores' model."""
     biases = history.state.mode(Biases)
-    start = np.where(made >= 0, history.segments.start[made], -1) if len(history.segments) else made
+    start = np.where(segment >= 0, history.segments.start[segment], -1) if len(history.segments) else segment
     version = biases.versions_of(start)
     return np.where(np.isin(version, [each.bias for each in biases.sound if each.model == scores.model]), version, 0)
 

@@ -119,8 +119,8 @@ class SegmentTable:
             return np.full(len(row), -1)
         keys = frame_key(self.walker[own], self.first[own])
         at = own[np.maximum(np.searchsorted(keys, frame_key(walker, row), side="right") - 1, 0)]
-        made = (self.walker[at] == walker) & (self.first[at] <= row) & (row < self.end[at])
-        return np.where(made, at, -1)
+        inside = (self.walker[at] == walker) & (self.first[at] <= row) & (row < self.end[at])
+        return np.where(inside, at, -1)
 
     def moments(self, at: np.ndarray, row: np.ndarray) -> np.ndarray:
         """(m,) float: when rows of segments `at` were made, frames being made evenly."""
@@ -152,10 +152,10 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         starts: (m,) of the starts by number, see History.starts.
         policies: names of the policies that `starts` numbers.
     """
-    made = published.segments(state)
+    columns = published.segments(state)
     key = frame_key(times["walker"], times["number"])
-    at = np.searchsorted(frame_key(made["walker"], made["number"]), key)  # which are in order
-    own = {name: column[at] for name, column in made.items()}
+    at = np.searchsorted(frame_key(columns["walker"], columns["number"]), key)  # which are in order
+    own = {name: column[at] for name, column in columns.items()}
     known = own["start"] < len(starts)
     chosen = starts[np.where(known, own["start"], 0)] if len(starts) else np.zeros(len(times), starts.dtype)
     known &= chosen["moment"] > 0

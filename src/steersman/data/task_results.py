@@ -92,14 +92,14 @@ class _Unpickler(pickle._Unpickler):
         return numeric._frombuffer(content, self._expect(of, isinstance(of, np.dtype)), *shape)  # type: ignore[attr-defined]
 
     def _build(self) -> None:
-        state, made = self.stack.pop(), self.stack[-1]  # type: ignore[attr-defined]
-        if isinstance(made, np.dtype):
-            orders = made, made.newbyteorder("<"), made.newbyteorder(">")
+        state, target = self.stack.pop(), self.stack[-1]  # type: ignore[attr-defined]
+        if isinstance(target, np.dtype):
+            orders = target, target.newbyteorder("<"), target.newbyteorder(">")
             self._expect(state, any(state == each.__reduce__()[2] for each in orders))
         else:
-            self._expect(made, type(made) is np.ndarray)
+            self._expect(target, type(target) is np.ndarray)
             _, _, of, _, content = state
             self._expect(of, isinstance(of, np.dtype) and type(content) is bytes)
-        made.__setstate__(state)
+        target.__setstate__(state)
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {**pickle._Unpickler.dispatch, pickle.BUILD[0]: _build}

@@ -59,8 +59,8 @@ def follow(history: History, metric: str) -> Curve:
     """A metric of a run against what was spent when it was computed; NaN before the first time."""
     moments = np.sort(_moments(history.segments))
     known, value = history.metrics.get(metric, np.empty((0, 2))).T
-    made = np.searchsorted(moments, known, side="right")  # frames, when it was computed
-    latest = np.searchsorted(made, np.arange(1, len(moments) + 1), side="right")
+    computed = np.searchsorted(moments, known, side="right")  # frames, when it was computed
+    latest = np.searchsorted(computed, np.arange(1, len(moments) + 1), side="right")
     return Curve(_spent(history, _order(history)), np.concatenate([[np.nan], value])[latest])
 
 

@@ -200,9 +200,9 @@ class Crew:
         if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
             raise error
         state = self._recorder.state
-        made = state.frames, state.ended.total() - state.ended["lost"]
-        self._losses = self._losses + 1 if made == self._made_at_loss else 1
-        self._made_at_loss = made
+        progress = state.frames, state.ended.total() - state.ended["lost"]
+        self._losses = self._losses + 1 if progress == self._made_at_loss else 1
+        self._made_at_loss = progress
         if not self.dismissed and not self.hopeless:
             self._hire(walker.slot)
 

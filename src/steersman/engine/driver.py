@@ -233,10 +233,10 @@ class Driver:
         changes = told_before_prepared(self._run.directory)
         if plan := self._run.workflow.before_plan:
             params = loading.changed(self._run.workflow, self._run.params, changes)
-            made = self._planner().followed("before", self._step, self._end, plan, params)
-            if isinstance(made, End):
-                return made
-            self._prepared(made.sha256)
+            receipt = self._planner().followed("before", self._step, self._end, plan, params)
+            if isinstance(receipt, End):
+                return receipt
+            self._prepared(receipt.sha256)
         if self._run.workflow.prepare_function is None:
             return None
 
@@ -270,8 +270,8 @@ class Driver:
         params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
         run = steersman.open_run(self._run.directory.path)
         over = lambda: self._broken_off() or self._hopeless()  # noqa: E731
-        made = self._planner().followed("after", self._step, over, plan, params, run)
-        return made if isinstance(made, End) else end
+        receipt = self._planner().followed("after", self._step, over, plan, params, run)
+        return receipt if isinstance(receipt, End) else end
 
     def _planner(self) -> Planner:
         return Planner(self._run.directory, self._run.workflow, self._run.recorder, self._jobs)

@@ -122,18 +122,18 @@ class Pusher:
             return
         version = self._versions.next_version
         try:
-            made = self._bias.made(scores)
+            bias = self._bias.made(scores)
         except Exception as error:  # scores may be anything; the run goes on and says so
             self._failed_at = scores
             self._recorder.fails_here("bias", error)
             return
-        self._newest, data = (version, made), made.to_bytes()
+        self._newest, data = (version, bias), bias.to_bytes()
         file = biases.file_of(self._directory, version)
         file.parent.mkdir(exist_ok=True)
         replace_file(file, data)
         self._recorder.record(Biased(
             bias=version, model=scores.model, frames=len(scores), sha256=hashlib.sha256(data).hexdigest(),
-            kernels=len(made.heights),
+            kernels=len(bias.heights),
         ))  # fmt: skip
         self._recorder.works("bias")
 

@@ -111,8 +111,8 @@ class Planner:
         def run() -> None:
             try:
                 with planned_by(self):
-                    made = plan(*given)
-                self._plan.set_result(self.call(plan.__name__, ((made,), {}), 0))
+                    returned = plan(*given)
+                self._plan.set_result(self.call(plan.__name__, ((returned,), {}), 0))
             except BaseException as error:  # sys.exit() too; a user's function may raise anything
                 self._plan.set_exception(error)
 
@@ -127,12 +127,12 @@ class Planner:
             self._last[name] = key
             if known := self._calls.get(key):
                 return known.later
-            made = _Call(key, name, packed, needs, words_of(given) if task else "", task.retries if task else 0)
-            made.later = Later(key, lambda: result(self._directory, made.receipt.result()), f"{name}(...)")
-            made.receipt.add_done_callback(lambda done: _tell(made.later, done.exception()))
-            self._calls[key] = made
-            self._asked.append(made)
-        return made.later
+            new = _Call(key, name, packed, needs, words_of(given) if task else "", task.retries if task else 0)
+            new.later = Later(key, lambda: result(self._directory, new.receipt.result()), f"{name}(...)")
+            new.receipt.add_done_callback(lambda done: _tell(new.later, done.exception()))
+            self._calls[key] = new
+            self._asked.append(new)
+        return new.later
 
     def advance(self) -> None:
         """Hand out what was called, and take in what has ended."""
@@ -215,11 +215,11 @@ class Planner:
             return
         error = job.exception()
         if error is None:
-            made: Receipt = job.result()
+            receipt: Receipt = job.result()
             self._recorder.record(
-                Task(call=call.key, sha256=made.sha256, node=made.node, took_s=made.took_s, size=made.size)
+                Task(call=call.key, sha256=receipt.sha256, node=receipt.node, took_s=receipt.took_s, size=receipt.size)
             )
-            self._settle(call, made)
+            self._settle(call, receipt)
             return
         failed = self._failed_need(call) if isinstance(error, DependencyError) else None
         if failed is None and call.left:
@@ -232,13 +232,13 @@ class Planner:
         self._recorder.record(Task(call=call.key, cause=failure.cause))
         self._settle(call, failure)
 
-    def _settle(self, call: _Call, made: Receipt | TaskFailed) -> None:
+    def _settle(self, call: _Call, outcome: Receipt | TaskFailed) -> None:
         """Let those go on that wait for it."""
         self._settled += 1
-        if isinstance(made, TaskFailed):
-            call.receipt.set_exception(made)
+        if isinstance(outcome, TaskFailed):
+            call.receipt.set_exception(outcome)
         else:
-            call.receipt.set_result(made)
+            call.receipt.set_result(outcome)
 
     def _failed_need(self, call: _Call) -> TaskFailed | None:
         for each in call.needs:

@@ -24,14 +24,14 @@ def of_segment(frames: Frames, walker: Walker, row: dict[str, int], t: float = 0
         t: of the records; a recorder gives them its own.
     Raises: StoreError, DamagedFile: its last frame cannot be read.
     """
-    made: dict[str, Any] = {"t": t, "walker": walker.number, "segment": row["number"], "start": row["start"],
+    facts: dict[str, Any] = {"t": t, "walker": walker.number, "segment": row["number"], "start": row["start"],
                             "first_row": row["first_row"]}  # fmt: skip
     if row["number"] >= len(walker.segments):
-        yield Began(**made, adopted=True)
+        yield Began(**facts, adopted=True)
     if walker.segments[row["number"]].end is None:
         time, how = simulated(frames, walker.name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
         state = row["state_bytes"] != 0
-        yield Ended(**made, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True)
+        yield Ended(**facts, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True)
 
 
 def start_of(state: State, row: dict[str, int], slot: int) -> Start:

@@ -24,24 +24,24 @@ def segments(state: State) -> dict[str, np.ndarray]:
     walkers = list(state.walkers.values())
     each = [walker.segments.columns() for walker in walkers]
     lengths = [len(columns) for columns in each]
-    made = np.concatenate(each) if each else Segments(0).columns()
-    start, first, end = (made[name].astype(np.int64) for name in ("start", "first", "end"))
+    rows = np.concatenate(each) if each else Segments(0).columns()
+    start, first, end = (rows[name].astype(np.int64) for name in ("start", "first", "end"))
     walker, frames, ended = (
         np.repeat(np.array([getattr(walker, name) for walker in walkers], np.int64), lengths)
         for name in ("number", "frames", "published_segments")
     )
-    number = np.arange(len(made)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
+    number = np.arange(len(rows)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
     return {
-        "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": made["counts"],
-        "how": made["how"], "state": made["state"], "settled": number < ended,
+        "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": rows["counts"],
+        "how": rows["how"], "state": rows["state"], "settled": number < ended,
         "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
     }  # fmt: skip
 
 
-def in_order(made: Mapping[str, np.ndarray]) -> np.ndarray:
+def in_order(table: Mapping[str, np.ndarray]) -> np.ndarray:
     """Which segments have published frames that count, in order of starts."""
-    index = np.flatnonzero(made["counts"] & (made["published"] > made["first"]))
-    return np.asarray(index[np.argsort(made["start"][index], kind="stable")])
+    index = np.flatnonzero(table["counts"] & (table["published"] > table["first"]))
+    return np.asarray(index[np.argsort(table["start"][index], kind="stable")])
 
 
 def spans(state: State, *, held_out: bool | None = None, most: int | None = None) -> list[Span]:
@@ -53,14 +53,14 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
         held_out: only held-out ones, or only the others.
         most: the newest of them, at most so many frames.
     """
-    made = segments(state)
-    order = in_order(made)
+    table = segments(state)
+    order = in_order(table)
     if held_out is not None:
-        order = order[state.mode(HeldOut).has(made["start"][order]) == held_out]
+        order = order[state.mode(HeldOut).has(table["start"][order]) == held_out]
     weight = np.ones(len(order))
     for mode in state.modes:
-        weight = mode.columns(made["start"][order]).get("weight", weight)
-    walker, first, end = (made[name][order] for name in ("walker", "first", "published"))
+        weight = mode.columns(table["start"][order]).get("weight", weight)
+    walker, first, end = (table[name][order] for name in ("walker", "first", "published"))
     if most is not None:
         newer = np.cumsum((end - first)[::-1])[::-1] - (end - first)
         first = np.maximum(first, end - (most - newer))

@@ -455,7 +455,7 @@ def checked(kind: str, fields: Mapping[str, Any], kinds: Mapping[str, type[Recor
     if kind not in kinds:
         raise BadRecord(kind, f"unknown kind of record; known: {', '.join(kinds)}")
     try:
-        made: Record = convert(fields, kinds[kind])
+        record: Record = convert(fields, kinds[kind])
     except ValidationError as error:
         raise BadRecord(kind, str(error)) from None
-    return made
+    return record

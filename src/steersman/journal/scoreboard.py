@@ -119,9 +119,9 @@ def unscored(state: State) -> Scores:
     these are few, as in a run whose policy does go on from them (`Unsteered`). Of a run that begins nowhere else it is
     those of all segments that left a state.
     """
-    made = published.segments(state)
-    order = published.in_order(made)
-    ordered = {name: column[order] for name, column in made.items()}
+    table = published.segments(state)
+    order = published.in_order(table)
+    ordered = {name: column[order] for name, column in table.items()}
     behind = np.cumsum(ordered["published"] - ordered["first"])
     frames = int(behind[-1]) if len(behind) else 0
     chosen = np.arange(0, frames, max(-(-frames // MOST), 1))
@@ -131,7 +131,7 @@ def unscored(state: State) -> Scores:
         chosen = np.union1d(chosen, waiting) if len(waiting) <= FEW else chosen
     at = np.searchsorted(behind, chosen, side="right")
     row = ordered["published"][at] - (behind[at] - chosen)
-    return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
+    return _scores(state, table, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
 def of_rounds(state: State, scores: Scores, needs: Iterable[str]) -> Scores:
@@ -147,53 +147,53 @@ def ends_without_scores(state: State, scores: Scores) -> int:
 
     What `scores` say of starts may be older than the state.
     """
-    made = published.segments(state)
-    last = frame_key(made["walker"], made["end"] - 1)
-    waiting = _waiting(state, made) & made["counts"] & (made["end"] > made["first"])
+    table = published.segments(state)
+    last = frame_key(table["walker"], table["end"] - 1)
+    waiting = _waiting(state, table) & table["counts"] & (table["end"] > table["first"])
     return int((~np.isin(last[waiting], frame_key(scores.walker, scores.row)[scores.ends])).sum())
 
 
 def misses_an_end(state: State, scores: Scores) -> bool:
     """Whether an end was published after these scores were put together, which have its frame."""
-    made = published.segments(state)
-    settled = _waiting(state, made) & made["settled"] & made["counts"] & (made["end"] > made["first"])
-    last = frame_key(made["walker"], made["end"] - 1)[settled]
+    table = published.segments(state)
+    settled = _waiting(state, table) & table["settled"] & table["counts"] & (table["end"] > table["first"])
+    last = frame_key(table["walker"], table["end"] - 1)[settled]
     return bool(np.isin(last, frame_key(scores.walker, scores.row)[~scores.ends]).any())
 
 
-def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
+def _waiting(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
     """Whether a segment has ended, is published, can be gone on with, and none was started from its last frame."""
-    last = frame_key(made["walker"], made["end"] - 1)
-    return np.asarray(_can_end(state, made) & (made["published"] == made["end"]) & (_times_used(state, last) == 0))
+    last = frame_key(table["walker"], table["end"] - 1)
+    return np.asarray(_can_end(state, table) & (table["published"] == table["end"]) & (_times_used(state, last) == 0))
 
 
-def _can_end(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
+def _can_end(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
     """Whether another segment may continue the end of one, once it is published. What was lost has none, and what
     failed has another one begun in its place, from where it began."""
-    return np.asarray(~np.isin(made["how"], (LOST, FAILED)) & (made["state"] | (not state.exact)))
+    return np.asarray(~np.isin(table["how"], (LOST, FAILED)) & (table["state"] | (not state.exact)))
 
 
 def _scores(
     state: State,
-    made: Mapping[str, np.ndarray],
+    table: Mapping[str, np.ndarray],
     walker: np.ndarray,
     row: np.ndarray,
     values: Mapping[str, np.ndarray],
     model: int,
 ) -> Scores:
     # An empty segment shares its first row with the next one, which is the one that made the frame.
-    kept = np.flatnonzero((made["end"] == RUNNING) | (made["end"] > made["first"]) | ~made["counts"])
-    made = {name: column[kept] for name, column in made.items()}
+    kept = np.flatnonzero((table["end"] == RUNNING) | (table["end"] > table["first"]) | ~table["counts"])
+    table = {name: column[kept] for name, column in table.items()}
     keys = frame_key(walker, row)
     starts = _times_used(state, keys)
-    at = np.searchsorted(frame_key(made["walker"], made["first"]), keys, side="right") - 1
+    at = np.searchsorted(frame_key(table["walker"], table["first"]), keys, side="right") - 1
     known = at >= 0
-    known[known] = made["walker"][at[known]] == walker[known]
-    segment = (np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
-    can_end = _can_end(state, made) & made["settled"]
-    ends = known & (row == made["end"][at] - 1) & can_end[at] if len(kept) else known
-    counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
-    start_of = np.where(known, made["start"][at], -1) if len(kept) else np.full(len(row), -1)
+    known[known] = table["walker"][at[known]] == walker[known]
+    segment = (np.where(known, table["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
+    can_end = _can_end(state, table) & table["settled"]
+    ends = known & (row == table["end"][at] - 1) & can_end[at] if len(kept) else known
+    counts = ~known | table["counts"][at] if len(kept) else np.ones(len(row), bool)
+    start_of = np.where(known, table["start"][at], -1) if len(kept) else np.full(len(row), -1)
     keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     if state.run.rounds and (np.diff(start_of) < 0).any():
         keep = np.lexsort((row, start_of))

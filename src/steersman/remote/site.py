@@ -153,9 +153,9 @@ class RemoteSite:
         code = {"function_name": steersman.__name__, "function_code": FUNCTION, "serialized": False, "meta": meta}
         with self._errors():
             self._pace.wait()
-            made = str(self._client._compute_web_client.v3.register_function(code)["function_uuid"])
-        known.keep_function(key, made)
-        return made
+            uuid = str(self._client._compute_web_client.v3.register_function(code)["function_uuid"])
+        known.keep_function(key, uuid)
+        return uuid
 
     def _wait(self, task: str, within_s: float) -> dict[str, Any]:
         began, looked = time.monotonic(), False

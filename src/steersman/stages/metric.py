@@ -12,12 +12,12 @@ from steersman.system.errors import BadInput
 
 def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
     """What a metric says of scores; it may be infinite or no number. Raises: BadInput: it is none."""
-    made = called(metric, scores)
+    value = called(metric, scores)
     try:
-        if isinstance(made, str | bytes):
+        if isinstance(value, str | bytes):
             raise TypeError
-        return float(made)
+        return float(value)
     except (TypeError, ValueError):
-        shape = getattr(made, "shape", ())
-        returned = f"an array of shape {tuple(shape)}" if shape else f"{made!r:.60}"
+        shape = getattr(value, "shape", ())
+        returned = f"an array of shape {tuple(shape)}" if shape else f"{value!r:.60}"
         raise BadInput(f"a metric returns one number, and it returned {returned}") from None

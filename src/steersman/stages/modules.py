@@ -165,5 +165,5 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
 
 def _belongs(file: Path, folder: Path) -> bool:
     """To its package; bytecode and hidden files do not."""
-    made = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(folder).parts)
-    return not made and (file.name.endswith(SUFFIXES) or file.stat().st_size <= MOST_DATA)
+    generated = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(folder).parts)
+    return not generated and (file.name.endswith(SUFFIXES) or file.stat().st_size <= MOST_DATA)

@@ -34,8 +34,8 @@ def outline(workflow: Workflow) -> dict[str, str]:
     parts: dict[str, Any] = {"name": workflow.name, "stop": workflow.stop, "steering": workflow.steering}
     parts |= {"most_failures": workflow.most_failures, "params": workflow.params}
     for name, kind in KINDS.items():
-        made = getattr(workflow, kind.kept)
-        parts |= {f"{name} {each}": stage for each, stage in made.items()} if isinstance(made, dict) else {name: made}
+        kept = getattr(workflow, kind.kept)
+        parts |= {f"{name} {each}": stage for each, stage in kept.items()} if isinstance(kept, dict) else {name: kept}
     return _Outline(Path(workflow.file or "")).of(parts)
 
 

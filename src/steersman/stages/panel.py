@@ -9,29 +9,29 @@ import numpy as np
 from steersman.system.errors import BadInput
 
 
-def drawn(made: Any) -> tuple[Any, str]:
+def drawn(returned: Any) -> tuple[Any, str]:
     """A matplotlib Figure and its caption. Raises: BadInput: it is none."""
-    what, caption = _captioned(made)
+    what, caption = _captioned(returned)
     if not callable(getattr(what, "savefig", None)):
         raise BadInput(
-            f"it returned {made!r:.60}; a figure function returns a Figure, alone or with a caption, or None"
+            f"it returned {returned!r:.60}; a figure function returns a Figure, alone or with a caption, or None"
         )
     return what, caption
 
 
-def shown(made: Any) -> tuple[Any, str]:
+def shown(returned: Any) -> tuple[Any, str]:
     """A matplotlib Figure, or an array of (n,) or (n, m) float32, and its caption.
 
     Raises: BadInput: it is neither.
     """
-    what, caption = _captioned(made)
+    what, caption = _captioned(returned)
     if callable(getattr(what, "savefig", None)):
         return what, caption
     try:
         given = np.asarray(what)
         values = np.asarray(given, np.float32)
     except (TypeError, ValueError):
-        raise _bad_panel(f"{made!r:.60}") from None
+        raise _bad_panel(f"{returned!r:.60}") from None
     if given.dtype.kind == "c":
         raise _bad_panel("complex numbers")
     if values.ndim not in (1, 2):
@@ -46,6 +46,6 @@ def _bad_panel(returned: str) -> BadInput:
     )
 
 
-def _captioned(made: Any) -> tuple[Any, str]:
-    what, caption = made if isinstance(made, tuple) and len(made) == 2 else (made, "")
+def _captioned(returned: Any) -> tuple[Any, str]:
+    what, caption = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, "")
     return what, str(caption)

@@ -106,9 +106,9 @@ class Task:
         name = self.function.__name__
         if _planner is not None:
             return _planner.call(name, (args, options), copy)
-        done = Later("", lambda: made, name)
+        done = Later("", lambda: result, name)
         given, options_given = resolved((args, options))
-        made = self.function(*given, **options_given)
+        result = self.function(*given, **options_given)
         done.set_result(None)
         return done
 

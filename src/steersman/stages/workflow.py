@@ -108,8 +108,8 @@ class Workflow:
         check("@wf.task", Count, retries=retries)
 
         def decorate(function: Callable[..., Any]) -> Task:
-            made = self.tasks[function.__name__] = Task(_stage("task", function, self), retries)
-            return made
+            new = self.tasks[function.__name__] = Task(_stage("task", function, self), retries)
+            return new
 
         return decorate(function) if function else decorate
 

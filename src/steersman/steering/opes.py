@@ -269,5 +269,5 @@ def _compressed(
     share = weight / np.where(kept, height, 1.0)[which]
     centre = np.stack([np.bincount(which, share * column) for column in z.T], axis=1)
     spread = np.stack([np.bincount(which, share * column) for column in ((z - centre[which]) ** 2).T], axis=1)
-    made = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
-    return tuple(array.astype(np.float32) for array in made)  # type: ignore[return-value]
+    arrays = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
+    return tuple(array.astype(np.float32) for array in arrays)  # type: ignore[return-value]

@@ -135,10 +135,10 @@ class Lineages:
             return None
         parent = walker_name(number)
         try:
-            made = self._table(parent).made(row)
+            maker = self._table(parent).made(row)
         except FileNotFoundError:  # it was set aside
             return None
-        return (parent, made) if made >= 0 and self._table(parent).end[made] == row + 1 else None
+        return (parent, maker) if maker >= 0 and self._table(parent).end[maker] == row + 1 else None
 
     def _alike(self, one: Place, other: Place) -> bool:
         return len({self._table(walker).conditions[segment] for walker, segment in (one, other)}) == 1

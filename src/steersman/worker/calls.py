@@ -56,11 +56,11 @@ def done(
     known = {receipt.call: receipt for receipt in needs}
     with contextlib.chdir(folder), _printing_to(folder / PRINTED):
         args, options = unpack(packed, lambda key: result(directory, known[key]))
-        made = workflow.tasks[name].function(*args, **options) if name in workflow.tasks else args[0]
-        pickled = pickle.dumps(made)
+        value = workflow.tasks[name].function(*args, **options) if name in workflow.tasks else args[0]
+        pickled = pickle.dumps(value)
     if (folder / PRINTED).stat().st_size == 0:
         (folder / PRINTED).unlink()
-    if workflow.before_plan and name == workflow.before_plan.__name__ and (text := topology(made)):
+    if workflow.before_plan and name == workflow.before_plan.__name__ and (text := topology(value)):
         replace_file(directory.topology, text, sync=True)
     replace_file(folder / RESULT, pickled, sync=True, mode=0o600)
     took_s = time.monotonic() - began

@@ -151,9 +151,9 @@ def prepare(run: str, told: dict[str, Any]) -> str:
     directory, workflow, params = opened(run)
     assert workflow.prepare_function is not None
     with keeping_cause(directory.traceback("prepare")), drawing(_seed(run, "prepare")):
-        made = workflow.prepare_function(loading.changed(workflow, params, told))
-        pickled = pickle.dumps(made)
-    if text := topology(made):
+        prepared = workflow.prepare_function(loading.changed(workflow, params, told))
+        pickled = pickle.dumps(prepared)
+    if text := topology(prepared):
         replace_file(directory.topology, text, sync=True)
     replace_file(directory.prepared, pickled, sync=True, mode=0o600)  # the journal has its hash
     return hashlib.sha256(pickled).hexdigest()
@@ -282,17 +282,17 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
             nodes=nodes,
         )  # fmt: skip
 
-    made = None
-    while made is None:
+    fitted = None
+    while fitted is None:
         try:
-            made = going_on(job.kept, tried)
+            fitted = going_on(job.kept, tried)
         except TooManyRanks as refused:
             ranks = max(1, refused.full)
-    made.card["ranks"] = ranks
+    fitted.card["ranks"] = ranks
     for printed in sorted(folder.glob("rank*.stderr")):
         print(printed.read_text(errors="replace"), end="", flush=True)
     shutil.rmtree(folder)
-    return made
+    return fitted
 
 
 def _training_nodes(directory: RunDirectory) -> Any:

@@ -133,8 +133,8 @@ def judge(
     verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
     if not np.isfinite(mean):
         return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
-    made = {name: values for name, values in new.items() if name not in held_out}  # not what is stored as it is
-    if (name := collapsed(made, old)) and differ(held_out):
+    scored = {name: values for name, values in new.items() if name not in held_out}  # not what is stored as it is
+    if (name := collapsed(scored, old)) and differ(held_out):
         reason = f"{name!r} has collapsed: all held-out frames lie at one point"
         return verdict | {"accepted": False, "reason": reason}
     if most is not None and mean > most:

@@ -161,9 +161,9 @@ def results(study: Any) -> list[dict[str, Any]]:
 def _begin(trial: Any, workflow: Workflow, folder: Path, job: Callable[[str, tuple[str, ...]], Job]) -> _Running:
     run = trial.user_attrs.get(RUN) or str(folder / f"trial-{trial.number:04d}")
     trial.set_user_attr(RUN, run)
-    made = job(run, tuple(f"{key}={value}" for key, value in trial.params.items()))
-    params = loading.parameters(workflow, Path(made.params) if made.params else None, made.assignments)
-    return _Running(trial, started(made), made, workflow.stop_rule(params), params)
+    campaign = job(run, tuple(f"{key}={value}" for key, value in trial.params.items()))
+    params = loading.parameters(workflow, Path(campaign.params) if campaign.params else None, campaign.assignments)
+    return _Running(trial, started(campaign), campaign, workflow.stop_rule(params), params)
 
 
 def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> bool:
@@ -224,15 +224,15 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
         raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
     if not values:
         raise BadValue("--over", text, "write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
-    made = _optuna().distributions
+    distributions = _optuna().distributions
     if ":" not in values:
         if len(set(values.split(","))) < 2:
             raise BadValue("--over", text, "it is one value, and nothing to search; give it by --set")
-        return key, made.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
+        return key, distributions.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
     whole = workflow.params.model_fields[key].annotation is int
     try:
         low, high, *log = values.split(":")
-        kind = made.IntDistribution if whole else made.FloatDistribution
+        kind = distributions.IntDistribution if whole else distributions.FloatDistribution
         ends = [int(each) if whole else float(each) for each in (low, high)]
         if not all(map(math.isfinite, ends)):
             raise ValueError(f"{low}:{high} has an end that is not finite")

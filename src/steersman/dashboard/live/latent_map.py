@@ -144,8 +144,8 @@ def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: 
     if not len(held):
         return {"number": 0, "frames": []}
     policies = Counter(table.policy[cloud.segment[held]].tolist())
-    made = watched.clock.progress(cloud.moments(held, table))
-    spread = held[np.argsort(made, kind="stable")][
+    progress = watched.clock.progress(cloud.moments(held, table))
+    spread = held[np.argsort(progress, kind="stable")][
         np.linspace(0, len(held) - 1, min(FILM, len(held))).round().astype(int)
     ]
     scores = {name: cloud.score(name, held).astype(float) for name in cloud.scores[:6]}
@@ -154,7 +154,7 @@ def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: 
         "share": len(held) / len(cloud),
         "segments": len(np.unique(cloud.segment[held])),
         "policies": policies.most_common(),
-        "made": [float(np.nanmin(made)), float(np.nanmax(made)), watched.clock.progress_scale.unit],
+        "made": [float(np.nanmin(progress)), float(np.nanmax(progress)), watched.clock.progress_scale.unit],
         "scores": {
             name: [float(np.nanmean(v)), float(np.nanmin(v)), float(np.nanmax(v))] for name, v in scores.items()
         },

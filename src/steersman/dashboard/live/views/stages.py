@@ -87,8 +87,8 @@ def graph(state: State) -> dict[str, Any]:
         column[key] = max((column[need] + 1 for need in call.called.needs if need in column), default=0)
     nodes: dict[str, dict[str, Any]] = {}
     for key, call in calls.items():
-        made = {"name": call.called.task, "words": call.called.words if single else "", "column": column[key]}
-        node = nodes.setdefault(of[key], {**made, "counts": Counter[str]()})
+        facts = {"name": call.called.task, "words": call.called.words if single else "", "column": column[key]}
+        node = nodes.setdefault(of[key], {**facts, "counts": Counter[str]()})
         node["counts"][call.standing(calls)] += 1
     at = {name: i for i, name in enumerate(nodes)}
     edges = {(at[of[need]], at[of[key]]) for key, call in calls.items() for need in call.called.needs if need in calls}
