@@ -1,4 +1,4 @@
-"""What comes before the loop: `prepare`, `task`, `before`, `held_out`; and `after` it."""
+"""What comes before the loop: `prepare`, `task`, `before`, `held_out`; what is asked in it: `answer`; and `after`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ class Before(Prepare):
 
 class Tasks(Several):
     kind, kept, arguments, may_differ = "task", "tasks", None, True
+
+
+class Answers(Several):
+    """What a program that asks is told while it runs, see `steersman.apps.program`."""
+
+    kind, kept, arguments = "answer", "answers", ("params", "model", "inputs")
 
 
 class After(Plain):
