@@ -31,10 +31,10 @@ def stir(p, start, out):
     point = start.point(storms.DIMENSIONS, out.seed)
     out.append(**storms.run(point, out.seed))
 
-@wf.train(when=lambda p: every(frames=p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every), ranks=2, strategy="ddp")  # while flows are simulated
 def fit(p, frames, last):
     return storms.fitted(frames, p.channels, p.power, init=last, members=p.members, network=p.network, width=p.width,
-                         epochs=p.epochs, batch=8, lr=3e-3)
+                         epochs=p.epochs, batch=4, lr=3e-3)  # of each rank
 
 @wf.score(batch=64)
 def doubt(p, model, frames): return storms.judged(model, frames, p.channels)

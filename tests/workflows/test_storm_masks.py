@@ -11,10 +11,11 @@ import pytest
 from lab import storm_masks as ablation
 from steersman import Out, Start
 from steersman.apps import storms
+from steersman.stages.kinds.train import Train
 from steersman.workflows import storm_masks
 from tests.workflows.draws import ran
 
-TINY: dict[str, Any] = {"flows": 4, "held_out": 4, "train_every": 4, "epochs": 1, "width": 5 / 32}
+TINY: dict[str, Any] = {"flows": 10, "held_out": 4, "train_every": 8, "epochs": 1, "width": 5 / 32}
 
 
 @pytest.mark.slow
@@ -22,6 +23,7 @@ def test_a_tiny_run_judges_by_flows_that_no_training_saw(tmp_path: Path) -> None
     state = ran("storm_masks", TINY, storms.DIMENSIONS, tmp_path)
     for name in ("cyclones", "rivers"):
         assert all(0 <= value <= 1 for value in state.metrics[name])
+    assert Train.shown(state, alive=False).counts["ranks"] == "2"
     every_arm_of_the_ablation_is_trained_on_the_run(tmp_path / "run", tmp_path)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.data.history import History
 
-_FITTED = ("frames", "epochs", "seconds", "loss", "held_out", "predecessor")
+_FITTED = ("frames", "epochs", "ranks", "seconds", "loss", "held_out", "predecessor")
 
 
 def models(history: History) -> dict[str, list[Any]]:

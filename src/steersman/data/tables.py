@@ -104,8 +104,8 @@ def models(history: History) -> pandas.DataFrame:
     of = columns.models(history)
     floats = dict.fromkeys(("epochs", "seconds", "loss", "held_out", "predecessor"), "float64")
     table = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
-    table = table.astype({"model": "int64", "accepted": "boolean", "frames": "Int64", **floats}).set_index("model")
-    return _described(table, history, seconds="s")
+    kinds = {"model": "int64", "accepted": "boolean", "frames": "Int64", "ranks": "Int64", **floats}
+    return _described(table.astype(kinds).set_index("model"), history, seconds="s")
 
 
 def labels(history: History) -> pandas.DataFrame:

@@ -24,7 +24,15 @@ from steersman.worker import tasks, training
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
 
-FACTS = ("accepted", "reason", "seconds", "held_out", "predecessor", "files")  # of a card that the journal keeps
+FACTS = (
+    "accepted",
+    "reason",
+    "seconds",
+    "held_out",
+    "predecessor",
+    "files",
+    "ranks",
+)  # of a card that the journal keeps
 
 
 class Trainer:

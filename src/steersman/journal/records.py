@@ -323,6 +323,7 @@ class Trained(Record, tag="model", frozen=True):
     predecessor: float | None = None
     profile: Mapping[str, float] = {}
     files: Mapping[str, str] = {}  # SHA-256 of what is in its folder, by name
+    ranks: Number = 1
 
 
 class Scored(Record, tag="scored", frozen=True):

@@ -69,7 +69,9 @@ class Train(StageKind):
         training = state.models.under_way if alive else None
         epoch = training.epoch if training else None
         now = f"epoch {epoch.epoch} of {epoch.epochs}" if epoch else "runs" if training else "idle"
-        return StageView(now, {"models": str(len(state.models))}, dict(verdicts))
+        ranks = max((m.fit.ranks for m in state.models if m.fit), default=1)
+        counts = {"models": str(len(state.models))} | ({"ranks": str(ranks)} if ranks > 1 else {})
+        return StageView(now, counts, dict(verdicts))
 
 
 def limit(name: str, rule: StopRule) -> float:

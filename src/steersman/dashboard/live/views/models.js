@@ -215,7 +215,7 @@ export default class {
     fill(this.body, parts);
     this.body.dataset.versions = versions.length;
     const of = this.found.table,
-      columns = ["model", "frames", "epochs", "seconds", "loss", "held_out", "predecessor"],
+      columns = ["model", "frames", "epochs", "ranks", "seconds", "loss", "held_out", "predecessor"],
       rows = of.model.map((_, i) => [
         ...columns.map((name) => amount(of[name][i])),
         { true: "used", false: "not used" }[of.accepted[i]] ?? "not finished",
@@ -226,7 +226,7 @@ export default class {
       "details",
       {},
       el("summary", {}, "All versions in a table"),
-      table(header, rows, [0, 1, 2, 3, 4, 5, 6]),
+      table(header, rows, [0, 1, 2, 3, 4, 5, 6, 7]),
     );
     fill(this.rows, rows.length ? all : null);
   }
