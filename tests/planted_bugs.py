@@ -250,6 +250,7 @@ BUGS = [
     Bug("steering/opes.py", "(count - new)", "count", BIAS),
     Bug("apps/molecular_dynamics/simulation.py", "initial(start, still=cooled)", "initial(start)", HOT),
     Bug("apps/molecular_dynamics/simulation.py", "timestep_fs / (2 if start.attempt else 1)", "timestep_fs", HOT),
+    Bug("apps/molecular_dynamics/biasing.py", "rounding = 8 * float(", "rounding = 0 * float(", HOT),
     Bug("apps/molecular_dynamics/context.py", "coordinate or settings.trans", "coordinate", HOT),
     Bug("steering/decide.py", "{HOT} if self.bias else set()", "set()", "tests/worker/test_training.py"),
     Bug("engine/trainer.py", "None if last or", "None if", "tests/engine/test_trainer.py"),
@@ -569,6 +570,8 @@ def failure(copy: Path, tests: list[str]) -> str:
         if done.returncode == 1:
             named = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
             return named[1] if named else "a test that hangs"
+        if done.returncode < 0:
+            return "a test that ends its process"
         if done.returncode not in (0, NO_TEST):
             sys.exit(f"pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return ""

@@ -97,7 +97,7 @@ class BiasForce:
             self._force.updateParametersInContext(context)
             self._version = bias
         periods = [(period, 1 / period if period else 0.0) for period in bias.periods.tolist()]
-        values = [kT, *(value for pair in zip(ends, periods, strict=True) for value in (*pair[0], *pair[1]))]
+        values = [kT, *(value for pair in zip(ends, periods, strict=True) for value in (*_within(*pair[0]), *pair[1]))]
         for number, (name, value) in enumerate(zip(self._names, values, strict=True)):
             self._force.setGlobalParameterDefaultValue(number, value)  # a context that is made anew begins with it
             context.setParameter(name, value)
@@ -133,6 +133,13 @@ def _expression(offsets: np.ndarray, rest: Layers) -> str:
     wrapped = "z{0}" if rest else "z{0} - period{0}*floor(z{0}*turns{0})"  # a network's coordinate has no period
     inside = ", ".join(f"min(max({wrapped.format(j)}, low{j}), high{j})" for j in numbers)
     return "; ".join([f"kT*V({inside})", *(f"z{j} = {values[j]}" for j in numbers), *lines])
+
+
+def _within(low: float, high: float) -> tuple[float, float]:
+    """Ends that are surely in OpenMM's table: it computes its last node anew, maybe a rounding below `high`, and ends
+    the process where a point lies beyond."""
+    rounding = 8 * float(np.spacing(max(abs(low), abs(high))))
+    return low + rounding, high - rounding
 
 
 def _table(values: np.ndarray, ends: Sequence[tuple[float, float]]) -> openmm.TabulatedFunction:

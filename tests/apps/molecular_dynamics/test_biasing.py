@@ -139,6 +139,23 @@ def check_forces(simulation: SimulationContext, path: np.ndarray, energy: Callab
             assert pushed[atom, axis] == pytest.approx(-slope, abs=1e-5 * max(1.0, np.abs(pushed).max()))
 
 
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_beyond_its_table_a_bias_is_constant_whatever_the_rounding_of_its_ends(
+    dipeptide: Molecule, dimensions: int
+) -> None:
+    """OpenMM ends the process at a point that lies a rounding beyond its last node."""
+    features, rng = Coordinates((4,)), np.random.default_rng(3)
+    coordinate = Coordinate(features, [(np.eye(3)[:dimensions], np.zeros(dimensions))])
+    simulation = SimulationContext(dipeptide, SETTINGS, coordinate)
+    for _ in range(60):
+        centre, width = rng.normal(size=(1, dimensions)), rng.uniform(0.01, 0.3, size=(1, dimensions))
+        bias = Bias(1, 14.0, False, centre, width, np.ones(1, np.float32), np.zeros(dimensions))
+        for far in (-50.0, 50.0):
+            simulation.begin(dipeptide.positions + far, None, 1, bias)
+            z = features.values(simulation.read().positions)[:dimensions]
+            assert simulation.read().bias == pytest.approx(bias.energy(z[None])[0], abs=1e-9)
+
+
 def test_a_bias_along_angles_knows_that_they_are_periodic(dipeptide: Molecule, path: np.ndarray) -> None:
     angles = Angles((PHI, PSI))
     bias = bias_around(angles.values(path), periods=2 * np.pi)
