@@ -67,7 +67,11 @@ def install(folder: Path, environment: Path) -> None:
     run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     paths = dict.fromkeys(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    (environment / "lib" / version / "site-packages" / "there.pth").write_text("\n".join(paths) + "\n")
+    site = environment / "lib" / version / "site-packages"
+    (site / "there.pth").write_text("\n".join(paths) + "\n")
+    libraries = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+    if libraries.exists():  # of CUDA, which OpenMM's plugin looks for beside itself
+        (site / "nvidia").symlink_to(libraries)
     cuda = subprocess.run([sys.executable, "-c", "import torch; print(torch.version.cuda or '')"],
                           check=True, stdout=subprocess.PIPE, text=True).stdout.partition(".")[0]  # fmt: skip
     other = f"openmm_cuda_{25 - int(cuda or 13)}-"  # there are two, for CUDA 12 and 13
