@@ -108,7 +108,7 @@ def draw(plain: Track, learned: Track) -> Figure:
     """phi of each residue of one walker: of plain dynamics, and of a run that is hot until it has learned."""
     figure = style.sheet(3.4)
     panels = figure.subplots(learned.phi.shape[1], 2, sharex=True, sharey=True)
-    titles = ("plain dynamics at 300 K", "hot until it is learned (orange), then pushed at 300 K")
+    titles = ("plain dynamics at 300 K", "hot (orange), then pushed at 300 K")
     for side, (track, title) in enumerate(zip((plain, learned), titles, strict=True)):
         mine = track.walker == track.walker.min()
         for residue, axes in enumerate(panels[:, side]):
