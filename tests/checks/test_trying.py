@@ -224,7 +224,7 @@ AT_ONCE = "def simulate(p, start, out):\n    out.append(x=np.zeros(2))\n"
 RANK = "class Mine(Policy):\n    def rank(self, scores, rng):\n        return {}\nwf.steer(Mine())\n"
 JUDGE = "class Mine(SegmentRule):\n    def reason(self, scores, rows):\n        return rows[99]\n"
 MISTAKES = [  # the step that fails, the stage that is replaced, by what, the line that is shown, words of the error
-    ("prepare", "prepare", "return lambda: 1", "in prepare", "pickle"),
+    ("prepare", "prepare", "return lambda: 1", "in prepare", "local object"),
     ("simulate", "simulate", "1 / 0", "1 / 0", "ZeroDivisionError"),
     ("simulate", "simulate", "exit(3)", "exit(3)", "SystemExit: 3"),
     ("simulate", "simulate", "pass", "in simulate", "out.append("),
