@@ -145,11 +145,6 @@ def main(folder: Path, address: str, port: int) -> int:
     return 1
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
-
-
 @contextmanager
 def scratch(disk: str, node: str) -> Iterator[dict[str, str]]:
     """Make a folder while a node's ranks run; gives the variable that names it to them.
@@ -199,3 +194,8 @@ def _remove_if_left(folder: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(handle)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

@@ -59,7 +59,7 @@ def test_a_server_that_has_looked_at_a_gpu_gives_new_processes(tmp_path: Path) -
         from steersman.models.ranks import forkserver
         torch.cuda._is_in_bad_fork = lambda: True
         environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": sys.argv[2], "VARIABLE": "here"}
-        forkserver._be(forkserver.Order(0, sys.argv[1], "", environment, os.getcwd()))
+        forkserver._be(forkserver.SpawnRequest(0, sys.argv[1], "", environment, os.getcwd()))
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
