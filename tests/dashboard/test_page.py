@@ -507,12 +507,19 @@ def test_every_view_is_saved_as_it_is_drawn_and_its_numbers_too(look: Look, made
             }
             return found;
         }""")
+        early = page.evaluate("""async () => {
+            const { Picture, Plane, Line } = await import("steersman/arrays.js"), card = document.createElement("div");
+            document.body.append(card);
+            card.append(new Picture("a").node, new Plane("b", [0, 1, 2, 3]).node, new Line("c").node);
+            return (await import("steersman/save.js")).asCsv(card);
+        }""")
         with page.expect_download() as download:
             page.locator("#slots .save summary").click()
             page.get_by_role("button", name="CSV: segments").click()
         segments = pandas.read_csv(download.value.path(), index_col="segment", keep_default_na=False)
         titles = {name: page.locator(f"#{name} h2").inner_text() for name in saved}
         look.check()
+    assert early == [], "what waits for its numbers has none to save"
     drawn = {name: ElementTree.fromstring(svg) for name, (svg, _, _) in saved.items()}
     texts = {name: " ".join(each.itertext()) for name, each in drawn.items()}
     assert {"working", "map-section", "trust", "slots", "lineage", "failures", "starts", "stages"} <= drawn.keys()

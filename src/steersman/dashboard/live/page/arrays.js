@@ -46,7 +46,7 @@ export class Picture {
       el("figcaption", {}, label, upward ? ` (${axes[0]}s, from the lower left)` : ""),
     );
     this.upward = upward;
-    numbers(this.node, label, () => this._columns());
+    numbers(this.node, label, () => this.last && this._columns());
     document.addEventListener("theme", () => this.last && this.set(...this.last));
   }
   _columns() {
@@ -101,7 +101,7 @@ export class Plane {
     this.centre = ends.map(([low, high]) => (low + high) / 2);
     this.spans = ends.map(([low, high]) => 1.1 * (high - low) || 1);
     const along = (axis) => this.points.filter((_, i) => i % 2 === axis);
-    numbers(this.node, label, () => ({ x: along(0), y: along(1) }));
+    numbers(this.node, label, () => this.points && { x: along(0), y: along(1) });
     redrawn(this.canvas, (pen) => this.draw(pen));
     fit(this.canvas, (ratio) => {
       this.ratio = ratio;
@@ -149,7 +149,8 @@ export class Line {
     this.across = across;
     this.range = film && extent(film);
     this.kinds = Boolean(film?.every(Number.isInteger)); // of sites, say: no line joins them
-    numbers(this.node, label, () => ({ [across]: Array.from(this.values, (_, i) => i), value: this.values }));
+    const index = () => Array.from(this.values, (_, i) => i);
+    numbers(this.node, label, () => this.values && { [across]: index(), value: this.values });
     redrawn(this.canvas, (pen) => this.draw(pen));
     this.marked = -1;
     fit(this.canvas, (ratio) => {
