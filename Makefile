@@ -33,7 +33,7 @@ requirements.lock: pyproject.toml constraints.txt
 	  $(LOCK) --generate-hashes $$parts > $@.partial && mv $@.partial $@
 
 demo: $(BIN)/.demo
-	$(BIN)/steersman run dipeptide --seed 1 --workers 4 --set sim_ns=3 --dashboard
+	$(BIN)/steersman run dipeptide --rounds --seed 1 --workers 4 --set sim_ns=3 --dashboard
 	@first=$$(grep -m 1 '"kind":"frames"' $$(ls -td runs/dipeptide-*/journal.jsonl | head -n 1) | sed 's/.*"t":\([0-9]*\).*/\1/'); \
 	  echo "The first frames came $$((first - $(BEGAN))) s after make was called."
 
