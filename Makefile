@@ -15,12 +15,14 @@ BEGAN := $(shell date +%s)
 # machine) the default wheel of the same version.
 TORCH := torch==2.13.0
 INSTALL := packaging/install.py -c constraints.txt $(TORCH)
+MLCOLVAR := mlcolvar==1.3.0 lightning==2.6.6 KDEpy==1.1.12 # which would ask for pydantic 1, and imports none
 
 $(BIN)/.demo: EXTRAS := md
 $(BIN)/.demo $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py $(LIVE)/package-lock.json
 	@echo "Steersman and what it needs ($(EXTRAS)) are installed into .venv, once."
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python $(INSTALL) -e ".[$(EXTRAS)]"
+	$(if $(filter %.installed,$@),$(BIN)/python packaging/install.py --no-deps $(MLCOLVAR))
 	touch $(BIN)/.demo $@
 
 # All versions with their hashes, for who asks for these. Torch and its parts have none: they come from where pip is told,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from steersman.models.networks.image_regressors import ImageRegressors as ImageRegressors
     from steersman.models.networks.outlook import Outlook as Outlook
     from steersman.models.networks.pca import PCA as PCA
+    from steersman.models.networks.perceptron import Perceptron as Perceptron
+    from steersman.models.networks.perceptron import from_mlcolvar as from_mlcolvar
     from steersman.models.networks.potential import Potential as Potential
     from steersman.models.networks.regressors import Regressors as Regressors
     from steersman.models.networks.resnet import ResNet50 as ResNet50
