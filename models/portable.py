@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import warnings
@@ -14,53 +15,39 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models.model import Model
+from steersman.models.networks.perceptron import Perceptron
 from steersman.system.errors import BadInput, EngineError, MissingExtra, told
 
-AGREES = 1e-5  # of the largest value of an output: by so much what was written may differ
+AGREES = {torch.float32: 1e-5, torch.float64: 1e-10}  # of an output's largest value: what was written may differ so
 ROWS = 2, 3  # of the inputs on which it is traced, and compared: the first dimension may be of any size
 Run = Callable[[Tensor], Sequence[Any]]
 
 
-class Layers(nn.Module):
-    """The way of `dense_layers`: inputs (B, ...) -> coordinates (B, Z) of the same precision, computed in double."""
-
-    def __init__(self, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        super().__init__()
-        self.linear = nn.ModuleList()
-        for weights, offsets in layers:
-            layer = nn.Linear(weights.shape[1], weights.shape[0], dtype=torch.float64)
-            layer.load_state_dict({"weight": torch.tensor(weights), "bias": torch.tensor(offsets)})
-            self.linear.append(layer)
-
-    def forward(self, x: Tensor) -> Tensor:
-        z = x.flatten(1).double()
-        for i, layer in enumerate(self.linear):
-            z = layer(torch.tanh(z) if i else z)
-        return z.type_as(x)
-
-
-def write(model: Model, path: Path, shape: Sequence[int] | None = None) -> None:
+def write(model: Model, path: Path, shape: Sequence[int] | None = None, *, double: bool = False) -> None:
     """Write what a model computes; what was written is read again and compared, on inputs drawn from 0 to 1.
 
-    Without a shape it is the way to its coordinates (`dense_layers`), else its `forward`. Inputs and outputs are
-    float32, with a first dimension of any size; a .pt also takes float64.
+    Without a shape it is the way to its coordinates (`dense_layers`), else its `forward`. The first dimension of inputs
+    may be of any size.
 
     Args:
         path: its suffix says the format. What is there is replaced.
         shape: of one input of `forward`, without that dimension.
+        double: inputs and outputs are float64, else float32. Of coordinates a .pt takes both.
     Raises: BadInput: another suffix, or a model that cannot be written so. MissingExtra: onnx, and what reads it.
         EngineError: what was written computes something else.
     """
     if path.suffix not in FORMATS:
         raise BadInput(f"{path}: the suffix says the format; take one of {', '.join(FORMATS)}")
     module, shape = _module(model, shape)
-    traced, compared = (torch.rand(rows, *shape) for rows in ROWS)
+    module, dtype = copy.deepcopy(module).cpu().eval(), torch.float64 if double else torch.float32
+    traced, compared = (torch.rand(rows, *shape, dtype=dtype) for rows in ROWS)
     new = path.with_name(f".{path.stem}.new{path.suffix}")
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of formats that torch will leave, and of its own code
-            expected = _several(module(compared))
             try:
+                module = module.double() if double else module
+                expected = _several(module(compared))
                 FORMATS[path.suffix][0](module, traced, new)
                 outputs = FORMATS[path.suffix][1](new)(compared)
             except MissingExtra:
@@ -68,7 +55,7 @@ def write(model: Model, path: Path, shape: Sequence[int] | None = None) -> None:
             except Exception as error:  # whatever a tracer meets
                 name = type(model).__name__
                 raise BadInput(f"a {name} cannot be written as {path.suffix}: {told(error)[:500]}") from error
-        _compare(path, expected, outputs)
+        _compare(path, expected, outputs, AGREES[dtype])
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
@@ -79,25 +66,28 @@ def _module(model: Model, shape: Sequence[int] | None) -> tuple[nn.Module, Seque
     if shape is not None:
         if not forwards:
             raise BadInput(f"a {name} has no `forward` of tensors: leave the shape out, or write one")
-        return model.cpu().eval(), shape
+        return model, shape
+    if isinstance(model, Perceptron):
+        return model, [model.config["size"]]
     try:
         layers = model.dense_layers()
     except BadInput:
         advice = "say the shape of one input of its `forward`" if forwards else "give it one of them"
         raise BadInput(f"a {name} has no `dense_layers()`{'' if forwards else ', nor `forward`'}: {advice}") from None
-    return Layers(layers).eval(), layers[0][0].shape[1:]
+    *inner, last = layers
+    return Perceptron.of([*((*each, "Tanh") for each in inner), (*last, "Identity")]), layers[0][0].shape[1:]
 
 
 def _several(outputs: Any) -> list[Tensor]:
     return [outputs] if isinstance(outputs, Tensor) else list(outputs)
 
 
-def _compare(path: Path, expected: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+def _compare(path: Path, expected: Sequence[Tensor], outputs: Sequence[Any], agrees: float) -> None:
     for one, other in itertools.zip_longest(expected, outputs):
         if one is None or other is None or np.shape(one) != np.shape(other):
             raise EngineError(f"{path}: what was written gives other outputs than the model")
         apart, largest = np.abs(np.asarray(one) - np.asarray(other)).max(), np.abs(np.asarray(one)).max()
-        if not apart <= AGREES * largest:
+        if not apart <= agrees * largest:
             raise EngineError(f"{path}: what was written differs from the model by {apart:g}, of values of {largest:g}")
 
 

@@ -5,7 +5,8 @@ Axes: B batch, F inputs, Z coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -19,8 +20,16 @@ from steersman.models.networks.dense import Layers
 from steersman.models.networks.tica import rows
 from steersman.system.errors import BadInput, told
 
-KINDS = nn.Tanh, nn.ReLU, nn.ELU, nn.Softplus, nn.LeakyReLU, nn.Sigmoid, nn.Identity
-ACTIVATIONS = {kind.__name__: kind for kind in KINDS}  # of torch, with its defaults
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # of torch, with its defaults
+    "Tanh": torch.tanh,
+    "ReLU": torch.relu,
+    "Sigmoid": torch.sigmoid,
+    "Identity": torch.positive,
+    # onnxruntime has these three in single precision only.
+    "ELU": lambda x: torch.where(x > 0, x, torch.expm1(x.clamp(max=0))),
+    "LeakyReLU": lambda x: torch.where(x > 0, x, 0.01 * x),
+    "Softplus": lambda x: torch.where(x > 0, x, 0) + torch.log1p(torch.exp(torch.where(x > 0, -x, x))),
+}
 AGREES = 1e-9  # of the largest value: by so much a layer that was taken over may differ, in double precision
 Step = tuple[np.ndarray, np.ndarray, str]  # (out, in) weights, (out,) offsets, the activation
 
@@ -37,41 +46,47 @@ class Perceptron(Model):
 
     def __init__(self, size: int, layers: Sequence[Any], decoder: Sequence[Any] = ()) -> None:
         super().__init__(size=size, layers=layers, decoder=decoder)
-        self.encoder = _sequence(size, layers)
-        self.decoder = _sequence(layers[-1][0], decoder)
+        self.encoder = _linear(size, layers)
+        self.decoder = _linear(layers[-1][0], decoder)
 
     @classmethod
     def of(cls, steps: Sequence[Step], back: Sequence[Step] = ()) -> Self:
         """One with these weights, and those of a decoder."""
         sizes, sizes_back = ([[len(offsets), kind] for _, offsets, kind in each] for each in (steps, back))
         model = cls(steps[0][0].shape[1], sizes, sizes_back)
-        for layer, (weights, offsets, _) in zip(_linear(model), (*steps, *back), strict=True):
+        for layer, (weights, offsets, _) in zip((*model.encoder, *model.decoder), (*steps, *back), strict=True):
             layer.load_state_dict({"weight": torch.tensor(weights), "bias": torch.tensor(offsets)})
         return model.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, Z) coordinates of the same precision, computed in double."""
-        z: Tensor = self.encoder(x.flatten(1).double()).type_as(x)
-        return z
+        return self._through("encoder", x.flatten(1).double()).type_as(x)
 
     @torch.no_grad()
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: BadValue: rows of another size, or NaN."""
         x = torch.from_numpy(rows(data, self.config["size"])).to(self.device)
-        return np.asarray(self.encoder(x).cpu())
+        return np.asarray(self._through("encoder", x).cpu())
 
     @torch.no_grad()
     def decode(self, z: np.ndarray) -> np.ndarray:
         """Rows (n, F) float64 from coordinates (n, Z). Raises: BadInput: there is no way back."""
         if not len(self.decoder):
             raise BadInput("this network has no decoder; an autoencoder has")
-        return np.asarray(self.decoder(torch.from_numpy(rows(z)).to(self.device)).cpu())
+        x = torch.from_numpy(rows(z, self.config["layers"][-1][0])).to(self.device)
+        return np.asarray(self._through("decoder", x).cpu())
+
+    def _through(self, way: str, x: Tensor) -> Tensor:
+        sizes = self.config["layers" if way == "encoder" else "decoder"]
+        for layer, (_, kind) in zip(self.get_submodule(way), sizes, strict=True):
+            x = ACTIVATIONS[kind](layer(x))
+        return x
 
     def dense_layers(self) -> Layers:
         """As of `Model`; a sigmoid is (1 + tanh(x / 2)) / 2."""
         layers: Layers = []
         scale, shift = 1.0, 0.0  # of what comes out of the tanh before
-        for (_, kind), linear in zip(self.config["layers"], _linear(self.encoder), strict=True):
+        for (_, kind), linear in zip(self.config["layers"], self.encoder, strict=True):
             given, offsets = (each.detach().cpu().numpy() for each in (linear.weight, linear.bias))
             part = 0.5 if kind == "Sigmoid" else 1.0
             layers.append((part * scale * given, part * (offsets + shift * given.sum(axis=1))))
@@ -116,16 +131,9 @@ def from_mlcolvar(cv: Any) -> Perceptron:
     return model
 
 
-def _sequence(size: int, layers: Sequence[Any]) -> nn.Sequential:
-    sequence = nn.Sequential()
-    for width, kind in layers:
-        sequence.append(nn.Linear(size, width, dtype=torch.float64)).append(ACTIVATIONS[kind]())
-        size = width
-    return sequence
-
-
-def _linear(module: nn.Module) -> Iterator[nn.Linear]:
-    return (each for each in module.modules() if isinstance(each, nn.Linear))
+def _linear(size: int, layers: Sequence[Any]) -> nn.ModuleList:
+    widths = [size, *(width for width, _ in layers)]
+    return nn.ModuleList(nn.Linear(*each, dtype=torch.float64) for each in itertools.pairwise(widths))
 
 
 def _steps(parts: Any, size: int) -> list[Step]:
@@ -136,7 +144,7 @@ def _steps(parts: Any, size: int) -> list[Step]:
         zero = torch.zeros_like(x[:1])
         kind: str = {"Shifted_Softplus": "Softplus", "Custom_Sigmoid": "Sigmoid"}.get(name, name)
         if kind in ACTIVATIONS:
-            activation, slope = ACTIVATIONS[kind](), getattr(part, "p", 1.0) if kind == "Sigmoid" else 1.0
+            activation, slope = ACTIVATIONS[kind], getattr(part, "p", 1.0) if kind == "Sigmoid" else 1.0
             shift = (_call(part, zero) - activation(zero))[0]
             expected = activation(slope * x) + shift
             steps.append((slope * weights, slope * offsets, kind))

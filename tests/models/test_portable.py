@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import torch
 
 from steersman import models
 from steersman.models import Model, portable
+from steersman.models.networks.perceptron import ACTIVATIONS
 from steersman.system.errors import BadInput, EngineError
 
 # What reads files where there is no Steersman: inputs.npy -> outputs, and the gradient of their sum by the inputs.
@@ -71,12 +73,12 @@ def coordinates(data: np.ndarray) -> list[Model]:
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pt2", ".pt", ".onnx"])
 def test_coordinates_are_those_of_encode_and_can_be_followed(suffix: str, data: np.ndarray, tmp_path: Path) -> None:
-    """Values and gradients to 1e-5 of the largest; a .pt in double precision to 1e-10."""
+    """Values and gradients to 1e-5 of the largest, in double precision to 1e-10; a .pt takes both."""
     needs(suffix)
     models_ = coordinates(data)
-    for i, model in enumerate(models_):
-        portable.write(model, tmp_path / f"model{i}{suffix}")
-    for dtype in (np.float32, np.float64) if suffix == ".pt" else (np.float32,):
+    for double, dtype in ((False, np.float32), (True, np.float64), (False, np.float64))[: 3 if suffix == ".pt" else 2]:
+        for i, model in enumerate(models_):
+            portable.write(model, tmp_path / f"model{i}{suffix}", double=double)
         inputs = data[:7].reshape(7, 12).astype(dtype)
         share = 1e-5 if dtype == np.float32 else 1e-10
         for model, found in zip(models_, elsewhere(models_, suffix, inputs, tmp_path), strict=True):
@@ -87,6 +89,7 @@ def test_coordinates_are_those_of_encode_and_can_be_followed(suffix: str, data: 
                 by_hand = weights @ by_hand
             expected = [z, by_hand.sum(axis=1)]
             assert all(agree(one, other, share) for one, other in zip(found, expected, strict=False))
+            assert all(each.dtype == dtype for each in found)
             encoded: Any = model.encode(inputs)  # type: ignore[operator]
             assert agree(z, encoded[0] if isinstance(encoded, tuple) else encoded, 1e-4)
 
@@ -94,14 +97,31 @@ def test_coordinates_are_those_of_encode_and_can_be_followed(suffix: str, data: 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pt2", ".pt", ".onnx"])
 def test_a_network_leaves_by_its_forward(suffix: str, tmp_path: Path) -> None:
-    """With several outputs, and for as many inputs at once as one likes."""
+    """With several outputs, and for as many inputs at once as one likes; in double precision to 1e-10."""
     needs(suffix)
-    model = models.CVAE(10, latent=2).eval()
-    portable.write(model, tmp_path / f"model0{suffix}", (10, 10))
-    inputs = np.random.default_rng(1).random((5, 10, 10), np.float32)
-    found = elsewhere([model], suffix, inputs, tmp_path)[0][0]
-    with torch.no_grad():
-        assert agree(found, model(torch.from_numpy(inputs))[0].numpy(), 1e-5)
+    cvae, relu = models.CVAE(10, latent=2).eval(), models.Perceptron(10, [[8, kind] for kind in ACTIVATIONS])
+    for model, shape in ((cvae, (10, 10)), (relu, None)):
+        for dtype, share in ((torch.float32, 1e-5), (torch.float64, 1e-10)):
+            if (suffix, model, dtype) == (".onnx", cvae, torch.float64):  # onnxruntime has no such convolution
+                with pytest.raises(BadInput, match="Conv"):
+                    portable.write(model, tmp_path / "model0.onnx", shape, double=True)
+                continue
+            portable.write(model, tmp_path / f"model0{suffix}", shape, double=dtype == torch.float64)
+            inputs = torch.rand(5, *(shape or (10,)), dtype=dtype)
+            found = elsewhere([model], suffix, inputs.numpy(), tmp_path)[0][0]
+            with torch.no_grad():
+                outputs = copy.deepcopy(model).to(torch.float64)(inputs.double())
+            assert agree(found, (outputs if model is relu else outputs[0]).numpy(), share)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_and_their_slopes_are_those_of_torch(name: str) -> None:
+    """Also at 0, where some have a kink, and far away; a Softplus of torch is straight from 20 on."""
+    x = torch.tensor([-800.0, -30.0, -1.0, 0.0, 1e-9, 0.5, 19.0, 40.0, 800.0], dtype=torch.float64).requires_grad_()
+    ours, theirs = ACTIVATIONS[name](x), getattr(torch.nn, name)()(x)
+    slopes = (torch.autograd.grad(each.sum(), x)[0] for each in (ours, theirs))
+    torch.testing.assert_close(ours, theirs, rtol=1e-14, atol=1e-15)
+    torch.testing.assert_close(*slopes, rtol=1e-14, atol=1e-15)
 
 
 class Untraceable(Model):

@@ -62,6 +62,7 @@ def export(
         str,
         typer.Option("--shape", metavar="A,B", help="of one input of the model's `forward`, for --model"),
     ] = "",
+    double: Annotated[bool, typer.Option("--double", help="inputs and outputs of --model are float64")] = False,
     topology: Annotated[
         Path | None,
         typer.Option("--topology", metavar="FILE", help="file with the atoms (default: the run's topology.pdb)"),
@@ -83,7 +84,7 @@ def export(
     directory = run_directory.open_run(run)
     with run_directory.reading(directory), damage_in_a_line(), _stoppable():
         if model:
-            _write_model(directory, model, shape, overwrite=overwrite)
+            _write_model(directory, model, shape, overwrite=overwrite, double=double)
             return
         history = History(directory)
         if tables:
@@ -109,7 +110,9 @@ def export(
     err.plain(f"wrote {len(selection):,} frames to {path}{beside}")
 
 
-def _write_model(directory: run_directory.RunDirectory, words: str, shape: str, *, overwrite: bool) -> None:
+def _write_model(
+    directory: run_directory.RunDirectory, words: str, shape: str, *, overwrite: bool, double: bool
+) -> None:
     from steersman.data.export import check_new
     from steersman.models import portable
     from steersman.stages import trust
@@ -122,7 +125,7 @@ def _write_model(directory: run_directory.RunDirectory, words: str, shape: str, 
         raise UnknownName("model", version, [str(int(each.name)) for each in folder.parent.glob("[0-9]*")])
     check_new(Path(file), overwrite)
     sizes = [int(each) for each in shape.split(",")] if shape else None
-    portable.write(trust.load_model(folder, directory.workflow), Path(file), sizes)
+    portable.write(trust.load_model(folder, directory.workflow), Path(file), sizes, double=double)
     err.plain(f"wrote model {version} to {file}")
 
 
