@@ -60,13 +60,13 @@ class Perceptron(Model):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, Z) coordinates of the same precision, computed in double."""
-        return self._through("encoder", x.flatten(1).double()).type_as(x)
+        return _through(self.encoder, self.config["layers"], x.flatten(1).double()).type_as(x)
 
     @torch.no_grad()
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: BadValue: rows of another size, or NaN."""
         x = torch.from_numpy(rows(data, self.config["size"])).to(self.device)
-        return np.asarray(self._through("encoder", x).cpu())
+        return np.asarray(_through(self.encoder, self.config["layers"], x).cpu())
 
     @torch.no_grad()
     def decode(self, z: np.ndarray) -> np.ndarray:
@@ -74,20 +74,14 @@ class Perceptron(Model):
         if not len(self.decoder):
             raise BadInput("this network has no decoder; an autoencoder has")
         x = torch.from_numpy(rows(z, self.config["layers"][-1][0])).to(self.device)
-        return np.asarray(self._through("decoder", x).cpu())
-
-    def _through(self, way: str, x: Tensor) -> Tensor:
-        sizes = self.config["layers" if way == "encoder" else "decoder"]
-        for layer, (_, kind) in zip(self.get_submodule(way), sizes, strict=True):
-            x = ACTIVATIONS[kind](layer(x))
-        return x
+        return np.asarray(_through(self.decoder, self.config["decoder"], x).cpu())
 
     def dense_layers(self) -> Layers:
         """As of `Model`; a sigmoid is (1 + tanh(x / 2)) / 2."""
         layers: Layers = []
         scale, shift = 1.0, 0.0  # of what comes out of the tanh before
         for (_, kind), linear in zip(self.config["layers"], self.encoder, strict=True):
-            given, offsets = (each.detach().cpu().numpy() for each in (linear.weight, linear.bias))
+            given, offsets = (each.cpu().numpy() for each in linear.state_dict().values())
             part = 0.5 if kind == "Sigmoid" else 1.0
             layers.append((part * scale * given, part * (offsets + shift * given.sum(axis=1))))
             scale, shift = (0.5, 0.5) if kind == "Sigmoid" else (1.0, 0.0)
@@ -134,6 +128,12 @@ def from_mlcolvar(cv: Any) -> Perceptron:
 def _linear(size: int, layers: Sequence[Any]) -> nn.ModuleList:
     widths = [size, *(width for width, _ in layers)]
     return nn.ModuleList(nn.Linear(*each, dtype=torch.float64) for each in itertools.pairwise(widths))
+
+
+def _through(linear: nn.ModuleList, layers: Sequence[Any], x: Tensor) -> Tensor:
+    for layer, (_, kind) in zip(linear, layers, strict=True):
+        x = ACTIVATIONS[kind](layer(x))
+    return x
 
 
 def _steps(parts: Any, size: int) -> list[Step]:
