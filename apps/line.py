@@ -1,4 +1,5 @@
-"""Between a walker and a program that calls steersman.h: a Unix socket, and shared memory for large arrays.
+"""Between a walker and a program that calls steersman.h: a Unix socket, and shared memory for large arrays; TCP where
+the program may be on another node.
 
 A call is a head, an item for each array, and the small arrays; the answer a head, and what small arrays were wanted.
 `steersman.c` is the other side.
@@ -20,6 +21,7 @@ import socket
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -28,6 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from steersman.system import node
 from steersman.system.errors import BadValue, EngineError
 
 MAJOR, MINOR = 1, 0  # of steersman.h
@@ -39,6 +42,8 @@ HEAD, ITEM, ANSWER = struct.Struct("=4I2Q2d64s"), struct.Struct("=64s2I7qQq2I"),
 ALONE = 2  # references to an array that a list has: the list's, and that of the question
 BUFFER = 2**20  # bytes that are received at once
 FEW_S = 2.0  # a process that connects says at once who it is
+GUESTS = 16  # that have not said it yet
+IDLE_S = 60  # without a word, the other side of a connection by TCP is asked whether it is there
 LONGEST = 80  # bytes of a folder for sockets, whose paths have at most 107
 
 
@@ -61,6 +66,7 @@ class Do(IntEnum):
     TAKE = 14
     READ = 15
     ACK = 16
+    WATCH = 17  # a second connection by TCP, which ends when this process dies
 
 
 @dataclass(frozen=True)
@@ -160,36 +166,51 @@ class Request:
 class Line:
     """A socket for one process at a time; a context manager.
 
+    Args:
+        host: a node from which the program may connect, too, by TCP; None: there is none.
     Attributes:
         environment: what a program needs to find it.
     """
 
-    def __init__(self) -> None:
-        self._token, self._memory = secrets.token_hex(16), -1
+    def __init__(self, host: str | None = None) -> None:
+        self._token, self._memory, self._host = secrets.token_hex(16), -1, host
         self._wire: socket.socket | None = None
         self._area: mmap.mmap | None = None
         self._buffer = bytearray(BUFFER)
+        self._doors = dict[int, socket.socket]()
+        self._guests = dict[int, tuple[socket.socket, bytearray, float]]()  # until when they may say who they are
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             long = len(tempfile.gettempdir()) > LONGEST
             folder = Path(tempfile.mkdtemp(prefix="steersman-", dir="/tmp" if long else None))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            self._door = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            self._door.bind(str(folder / "walker"))
+            self._looks = select.poll()
+            self.environment = {"STEERSMAN_SOCKET": str(folder / "walker"), "STEERSMAN_TOKEN": self._token}
+            self._listen(stack, socket.AF_UNIX, str(folder / "walker"))
             (folder / "walker").chmod(0o600)
-            self._door.listen()
+            with contextlib.suppress(OSError):  # no way to there: the program says that it reaches nobody
+                if self._host is not None:
+                    place = self._listen(stack, socket.AF_INET, (node.address_towards(self._host), 0))
+                    self.environment["STEERSMAN_ADDRESS"] = "{}:{}".format(*place)
             self._alive, end = os.pipe()  # `end` is closed when this process dies
             stack.callback(os.close, self._alive)
             stack.callback(os.close, end)
             stack.callback(self.hang_up)
-            self._looks = select.poll()
-            self._looks.register(self._door, select.POLLIN)
-            self.environment = {"STEERSMAN_SOCKET": str(folder / "walker"), "STEERSMAN_TOKEN": self._token}
             self._made = stack.pop_all()
         return self
 
+    def _listen(self, stack: contextlib.ExitStack, family: int, address: Any) -> Any:
+        door = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        door.bind(address)
+        door.listen()
+        self._looks.register(door, select.POLLIN)
+        self._doors[door.fileno()] = door
+        return door.getsockname()
+
     def __exit__(self, *_: object) -> None:
+        for handle in list(self._guests):
+            self._guests.pop(handle)[0].close()
         self._made.close()
 
     @property
@@ -202,15 +223,18 @@ class Line:
         if self._wire is not None:
             self._looks.unregister(self._wire)
             self._wire.close()
+        if self._memory >= 0:
             os.close(self._memory)
-        self._wire, self._area = None, None
+        self._wire, self._area, self._memory = None, None, -1
 
     def next(self, within_s: float) -> Request | None:
         """What the program asks next; None where nothing came in time, or it has gone."""
         for handle, _ in self._looks.poll(1000 * within_s):
-            if self._wire is None or handle != self._wire.fileno():
-                self._let_in()
-            elif call := self._received(self._wire):
+            if handle in self._doors:
+                self._welcome(self._doors[handle])
+            elif handle in self._guests:
+                self._let_in(handle)
+            elif self._wire is not None and (call := self._received(self._wire)):
                 return call
             else:
                 self.hang_up()
@@ -237,34 +261,63 @@ class Line:
             with contextlib.suppress(OSError):  # it has died: its end says so
                 self._wire.sendall(ANSWER.pack(MAGIC, code, len(data)) + data)
 
-    def _let_in(self) -> None:
-        wire, _ = self._door.accept()
-        wire.settimeout(FEW_S)
+    def _welcome(self, door: socket.socket) -> None:
+        """Somebody has connected. Those who have been silent for too long, or are too many, are sent away."""
+        for handle, (_, _, until) in list(self._guests.items()):
+            if until < time.monotonic() or len(self._guests) >= GUESTS:
+                self._dismiss(handle).close()
+        with contextlib.suppress(OSError):  # who has gone again
+            wire, _ = door.accept()
+            wire.setblocking(False)
+            self._looks.register(wire, select.POLLIN)
+            self._guests[wire.fileno()] = wire, bytearray(), time.monotonic() + FEW_S
+
+    def _dismiss(self, handle: int) -> socket.socket:
+        self._looks.unregister(handle)
+        return self._guests.pop(handle)[0]
+
+    def _let_in(self, handle: int) -> None:
+        """Hear who somebody is: no more is read of a stranger than the head with the token."""
+        wire, said, _ = self._guests[handle]
         try:
-            first = self._received(wire)
-        except (OSError, EngineError):
-            first = None
-        if problem := self._problem(first):
+            new = wire.recv(HEAD.size - len(said))
+        except OSError:
+            new = b""
+        said += new
+        if new and len(said) < HEAD.size:
+            return
+        self._dismiss(handle)
+        call = _call(said)
+        if problem := self._problem(call):
             with contextlib.suppress(OSError):
                 wire.sendall(ANSWER.pack(MAGIC, problem[0], len(problem[1])) + problem[1].encode())
             wire.close()
             return
         wire.settimeout(None)
-        self._memory = os.memfd_create("steersman", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        fcntl.fcntl(self._memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # or whoever reads it would die
-        sentence = f"open: Steersman's line {MAJOR}.{MINOR}".encode()
+        sentence, files = f"open: Steersman's line {MAJOR}.{MINOR}".encode(), []
+        if wire.family == socket.AF_UNIX:
+            self._memory = os.memfd_create("steersman", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            fcntl.fcntl(self._memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # or whoever reads it would die
+            files = [self._memory, self._alive]
+        else:
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
         with contextlib.suppress(OSError):
-            socket.send_fds(wire, [ANSWER.pack(MAGIC, OK, len(sentence)) + sentence], [self._memory, self._alive])
-        self._wire = wire
-        self._looks.register(wire, select.POLLIN)
+            socket.send_fds(wire, [ANSWER.pack(MAGIC, OK, len(sentence)) + sentence], files)
+        if call is not None and call.what == Do.WATCH:
+            self._made.callback(wire.close)
+        else:
+            self._wire = wire
+            self._looks.register(wire, select.POLLIN)
 
     def _problem(self, first: Request | None) -> tuple[int, str] | None:
-        if first is None or first.what != Do.OPEN or not hmac.compare_digest(first.name.encode(), self._token.encode()):
+        if first is None or not hmac.compare_digest(first.name.encode(), self._token.encode()):
             return REFUSED, "the token is not the one that this walker gave to its program"
         if int(first.a) != MAJOR:
             words = f"this program was built with version {first.a:.0f}.{first.b:.0f} of steersman.h"
             return VERSION, f"{words}, and its walker has version {MAJOR}.{MINOR}: build it with the walker's"
-        if self._wire is not None:
+        if first.what not in (Do.OPEN, Do.WATCH) or (self._wire is not None) != (first.what == Do.WATCH):
             return REFUSED, "another process of this program is open already; under MPI only rank 0 calls"
         return None
 
@@ -283,7 +336,7 @@ class Line:
         if area and (self._area is None or area > len(self._area)):
             self._area = mmap.mmap(self._memory, area)
         call = Request(what, _text(name), a, b)
-        small, place = memoryview(bytes(self._buffer[HEAD.size : HEAD.size + length])), ITEM.size * (n_given + n_wanted)
+        small, place = bytes(memoryview(self._buffer)[HEAD.size : HEAD.size + length]), ITEM.size * (n_given + n_wanted)
         for i, item in enumerate(_items(small, n_given + n_wanted)):
             if i >= n_given:
                 call.wanted.append(item)
@@ -306,7 +359,15 @@ class Line:
         return size
 
 
-def _items(data: memoryview, n: int) -> Iterator[Item]:
+def _call(head: bytes | bytearray) -> Request | None:
+    """What a head says; None: it is none, or more than a head follows."""
+    if len(head) < HEAD.size:
+        return None
+    magic, what, _, _, length, _, a, b, name = HEAD.unpack(head)
+    return Request(what, _text(name), a, b) if magic == MAGIC and not length else None
+
+
+def _items(data: bytes, n: int) -> Iterator[Item]:
     for i in range(n):
         name, kind, rank, *shape, size, place, fortran, _ = ITEM.unpack_from(data, i * ITEM.size)
         yield Item(_text(name), kind, tuple(shape[:rank]), size, place, "F" if fortran else "C")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import shlex
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +54,7 @@ def program(
             it kept what it was given.
     """
     calls, asked_at = _Calls(start, out), math.inf
-    with directory(cwd) as folder, Line() as line:
+    with directory(cwd) as folder, Line(_host()) as line:
         environment = {**os.environ, **line.environment}
         with started(args, folder, grace_s, environment=environment) as process:
             calls.ended = lambda: process.poll() is not None
@@ -78,6 +80,13 @@ def program(
             if process.returncode:
                 raise failed(args, process.returncode, folder)
             calls.close()
+
+
+def _host() -> str | None:
+    """The first node of this walker's ranks, where it is an MPI program; rank 0 may run there."""
+    words = shlex.split(os.environ.get("PARSL_MPI_PREFIX", ""))
+    lists = [hosts for word, hosts in itertools.pairwise(words) if word in ("-hosts", "--nodelist", "-node-list")]
+    return lists[0].partition(",")[0] if lists else None
 
 
 def _reply(line: Line, call: Request, values: Sequence[np.ndarray] | str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -23,7 +25,7 @@ import steersman
 import steersman.models
 from steersman import Out, Params, Start
 from steersman.apps.errors import CommandFailed
-from steersman.apps.line import Line
+from steersman.apps.line import ANSWER, HEAD, MAGIC, MAJOR, MINOR, REFUSED, Do, Line
 from steersman.apps.program import program
 from steersman.bus import Server, TupleSpace
 from steersman.client.__main__ import HERE
@@ -89,6 +91,15 @@ def calling(library: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         return [sys.executable, "-c", head + textwrap.dedent(lines)]
 
     return words
+
+
+@pytest.fixture(params=["near", "far"])
+def placed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], list[str]]:
+    """A program on its walker's node, and as on another one, from which the socket is not to be seen."""
+    if request.param == "near":
+        return lambda words: words
+    monkeypatch.setenv("PARSL_MPI_PREFIX", "mpiexec -n 1 -ppn 1 -hosts 127.0.0.1,127.0.0.2")
+    return lambda words: ["env", "-u", "STEERSMAN_SOCKET", *words]
 
 
 def frames(
@@ -288,11 +299,13 @@ end program
 """
 
 
-def test_arrays_of_fortran_arrive_with_its_shapes_and_types(built: Callable[..., str], tmp_path: Path) -> None:
-    """Small ones and one in shared memory, in both directions; a section with gaps, too."""
+def test_arrays_of_fortran_arrive_with_its_shapes_and_types(
+    built: Callable[..., str], placed: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    """Small ones and a large one, in both directions; a section with gaps, too."""
     (tmp_path / "types.f90").write_text(TYPES)
     built("gcc", "-c", HERE / "steersman.c", name="client.o")
-    words = [built("gfortran", HERE / "steersman.f90", tmp_path / "types.f90", "client.o", name="types")]
+    words = placed([built("gfortran", HERE / "steersman.f90", tmp_path / "types.f90", "client.o", name="types")])
     rng = np.random.default_rng(1)
     given: dict[str, Any] = {
         "r4": rng.random((3, 2), np.float32), "r8": rng.random((2, 3, 4)), "big": rng.random((200, 100)),
@@ -364,7 +377,11 @@ def test_a_program_that_is_killed_loses_nothing_that_it_committed(calling: Calla
 
 @pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_walker_that_dies_ends_its_program(
-    calling: Callable[..., list[str]], tmp_path: Path, ranks: int, monkeypatch: pytest.MonkeyPatch
+    calling: Callable[..., list[str]],
+    placed: Callable[[list[str]], list[str]],
+    tmp_path: Path,
+    ranks: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also one that calls nothing for hours; and under MPI the ranks that never call."""
     monkeypatch.setenv("FOLDER", str(tmp_path))
@@ -377,7 +394,7 @@ def test_a_walker_that_dies_ends_its_program(
         time.sleep(1000)
     """
     head = "from mpi4py import MPI\n" if ranks else ""
-    words = calling(head + textwrap.dedent(lines), opened=False)
+    words = placed(calling(head + textwrap.dedent(lines), opened=False))
     if ranks:
         pytest.importorskip("mpi4py")
         words = [tool("mpiexec"), "-n", str(ranks), *words]
@@ -417,6 +434,48 @@ def test_the_socket_is_for_this_user_and_asks_for_the_token(calling: Callable[..
     )
     (frame,) = frames(another)
     assert frame["codes"].tolist() == [-1, -1, -1]
+
+
+def test_by_tcp_strangers_are_refused_and_hold_nobody_up(calling: Callable[..., list[str]]) -> None:
+    """There is a port only where ranks may be on other nodes. Of a stranger nothing is read but a token of one size."""
+    with Line() as line:
+        assert "STEERSMAN_ADDRESS" not in line.environment
+    with Line("127.0.0.1") as line, contextlib.ExitStack() as stack:
+        host, port = line.environment["STEERSMAN_ADDRESS"].split(":")
+        assert host == "127.0.0.1"
+
+        def stranger() -> socket.socket:
+            return stack.enter_context(socket.create_connection((host, int(port)), WAIT_S))
+
+        silent = [stranger() for _ in range(3)]
+        token = line.environment["STEERSMAN_TOKEN"]
+        heads = [
+            ("0" * 32, Do.OPEN, 0),
+            (token, Do.OPEN, 2**40),
+            (token, Do.WATCH, 0),
+            (token, Do.COMMIT, 0),
+            ("", 1, 0),
+        ]
+        for said, what, length in heads:
+            wire = stranger()
+            wire.sendall(HEAD.pack(MAGIC, what, 0, 0, length, 0, MAJOR, MINOR, said.encode()) + b"0" * 9)
+            wire.settimeout(0)
+            answer = b""
+            while len(answer) < ANSWER.size:
+                assert line.next(WAIT_S) is None
+                with contextlib.suppress(BlockingIOError):
+                    answer = wire.recv(ANSWER.size, socket.MSG_PEEK)
+            assert ANSWER.unpack(answer)[1] == REFUSED
+            assert not line.connected
+        program = calling('print(ask("x", {}, {}))')
+        environment = {**os.environ, **line.environment, "STEERSMAN_SOCKET": "/nowhere"}
+        with subprocess.Popen(program, env=environment) as process:
+            while (call := line.next(WAIT_S)) is None:
+                pass
+            assert (call.what, call.name) == (Do.ASK, "x")
+            line.answer(0)
+        assert process.returncode == 0
+        assert all(each.fileno() >= 0 for each in silent)
 
 
 def test_a_second_process_of_a_program_is_refused(calling: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -468,7 +527,9 @@ def test_it_hears_that_it_is_to_stop_and_one_that_does_not_is_ended(calling: Cal
     assert out.frames == 3
 
 
-def test_a_model_answers_with_what_fits_and_nothing_else(calling: Callable[..., list[str]]) -> None:
+def test_a_model_answers_with_what_fits_and_nothing_else(
+    calling: Callable[..., list[str]], placed: Callable[[list[str]], list[str]]
+) -> None:
     """Before the first one it says that there is none; a number is never rounded for a program."""
 
     def doubled(p: Plate, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -483,6 +544,7 @@ def test_a_model_answers_with_what_fits_and_nothing_else(calling: Callable[..., 
             wrong = [{"z": y}, {"y": y.astype(np.float32)}, {"y": y[1:]}, {"half": np.zeros((), np.float32)}]
             commit(x.size, codes=np.array([code, *(ask("doubled", {"x": x}, each) for each in wrong)]))
     """)
+    asks = placed(asks)
     known: dict[str, Any] = {"params": Plate(), "answers": {"doubled": doubled}, "learns": True}
     assert [frame["codes"].tolist() for frame in frames(asks, Start(**known))] == [[2] * 5] * 2
     with_model = frames(asks, Start(**known, load=lambda: 2.0))

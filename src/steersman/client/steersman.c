@@ -1,13 +1,15 @@
 /* The client of steersman.h: C99 and POSIX, for Linux. Where ISO_Fortran_binding.h is, it also serves steersman.f90.
 
    A call is one message to the walker and one answer, on a Unix socket: a head, an item for each array, then the small
-   arrays. Large ones lie in memory that both sides share; the program chooses the places. The other side is
-   apps/program.py. */
+   arrays. Large ones lie in memory that both sides share; the program chooses the places. On another node than the
+   walker's it is TCP, and no memory is shared. The other side is apps/line.py. */
 #define _GNU_SOURCE /* F_SETSIG */
 #include "steersman.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +20,10 @@
 #include <unistd.h>
 
 #define MAGIC 0x4d525453u /* the first bytes of each message, in the order of this machine */
-#define LARGE 65536       /* bytes; larger arrays lie in the shared memory */
+#define LARGE 65536       /* bytes; larger arrays lie in the shared memory, if there is one */
 #define ALIGNED 64
 
-enum { OPEN = 1, CLOSE, SEED, PARAMETER, FRAME, STATE, DRAW, APPEND, COMMIT, STOPPED, KEEP, ASK, PUT, TAKE, READ, ACK };
+enum { OPEN = 1, CLOSE, SEED, PARAMETER, FRAME, STATE, DRAW, APPEND, COMMIT, STOPPED, KEEP, ASK, PUT, TAKE, READ, ACK, WATCH };
 
 struct head { uint32_t magic, call, given, wanted; uint64_t bytes, area; double a, b; char name[STEERSMAN_NAME]; };
 struct item {
@@ -49,7 +51,7 @@ static int tell(int code, const char *sentence) {
 static int lost(void) {
   if (wire >= 0) close(wire);
   wire = -1;
-  return tell(state = STEERSMAN_LOST, "the walker that started this program is gone");
+  return tell(state = STEERSMAN_LOST, "the walker that started this program is gone, or not to be reached from this node");
 }
 
 const char *steersman_said(void) { return said; }
@@ -81,9 +83,12 @@ static int area_room(size_t bytes) {
   return 1;
 }
 
-static int all(int sends, char *data, size_t bytes) {
+static int is_large(size_t bytes) { return shared >= 0 && bytes > LARGE; }
+
+static int all(int file, int sends, void *from, size_t bytes) {
+  char *data = from;
   while (bytes) {
-    ssize_t n = sends ? send(wire, data, bytes, MSG_NOSIGNAL) : recv(wire, data, bytes, 0);
+    ssize_t n = sends ? send(file, data, bytes, MSG_NOSIGNAL) : recv(file, data, bytes, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return 0;
     data += n, bytes -= (size_t)n;
@@ -143,7 +148,7 @@ static int call(int what, const char *name, double a, double b, const steersman_
   size_t items = (size_t)n * sizeof(struct item), large = 0, small = sizeof head + items;
   for (int i = 0; i < n; i++) {
     size_t bytes = bytes_of(i < n_given ? given + i : wanted + i - n_given);
-    if (bytes > LARGE) large += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    if (is_large(bytes)) large += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
     else if (i < n_given) small += bytes;
   }
   if (!room(small) || !area_room(large)) return out_of_memory();
@@ -154,7 +159,7 @@ static int call(int what, const char *name, double a, double b, const steersman_
                         (uint32_t)array->fortran, 0};
     memcpy(item.name, array->name, STEERSMAN_NAME);
     memcpy(item.shape, array->shape, sizeof item.shape);
-    if (item.bytes > LARGE) {
+    if (is_large(item.bytes)) {
       item.place = (int64_t)place, place += (item.bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
       if (i < n_given) memcpy(area + item.place, array->data, item.bytes);
     } else if (i < n_given && item.bytes) {
@@ -164,42 +169,74 @@ static int call(int what, const char *name, double a, double b, const steersman_
   }
   head.bytes = end - sizeof head, head.area = area_bytes;
   memcpy(buffer, &head, sizeof head);
-  if (!all(1, buffer, end) || !all(0, (char *)&answer, sizeof answer) || answer.magic != MAGIC) return lost();
+  if (!all(wire, 1, buffer, end) || !all(wire, 0, &answer, sizeof answer) || answer.magic != MAGIC) return lost();
   if (!room(answer.bytes + 1)) return out_of_memory(), lost();
-  if (!all(0, buffer, answer.bytes)) return lost();
+  if (!all(wire, 0, buffer, answer.bytes)) return lost();
   buffer[answer.bytes] = 0;
   if (answer.code != STEERSMAN_OK) return tell(answer.code, buffer);
   end = place = 0;
   for (int i = 0; i < n; i++) {
     size_t bytes = bytes_of(i < n_given ? given + i : wanted + i - n_given);
-    if (i >= n_given && bytes && bytes <= LARGE)
+    if (i >= n_given && bytes && !is_large(bytes))
       memcpy(wanted[i - n_given].data, buffer + end, bytes), end += bytes;
-    if (i >= n_given && bytes > LARGE) memcpy(wanted[i - n_given].data, area + place, bytes);
-    if (bytes > LARGE) place += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    if (i >= n_given && is_large(bytes)) memcpy(wanted[i - n_given].data, area + place, bytes);
+    if (is_large(bytes)) place += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
   }
   return tell(STEERSMAN_OK, "done");
 }
 
-int steersman_open(void) {
-  const char *path = getenv("STEERSMAN_SOCKET"), *token = getenv("STEERSMAN_TOKEN");
+static int near(const char *path) {
   struct sockaddr_un address = {0};
+  int file = path && strlen(path) < sizeof address.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+  if (file < 0) return -1;
+  address.sun_family = AF_UNIX, strcpy(address.sun_path, path);
+  if (!connect(file, (struct sockaddr *)&address, sizeof address)) return file;
+  return close(file), -1;
+}
+
+/* From another node, where the path leads nowhere: "10.0.0.5:40123". */
+static int far(const char *where) {
+  struct sockaddr_in address = {0};
+  char host[16];
+  unsigned short port;
+  int one = 1, idle_s = 60;
+  if (!where || sscanf(where, "%15[0-9.]:%hu", host, &port) != 2 || !inet_aton(host, &address.sin_addr)) return -1;
+  int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return -1;
+  address.sin_family = AF_INET, address.sin_port = htons(port);
+  setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one); /* a node that dies says nothing */
+  setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  if (!connect(file, (struct sockaddr *)&address, sizeof address)) return file;
+  return close(file), -1;
+}
+
+int steersman_open(void) {
+  const char *path = getenv("STEERSMAN_SOCKET"), *where = getenv("STEERSMAN_ADDRESS");
+  const char *token = getenv("STEERSMAN_TOKEN");
   struct head head = {MAGIC, OPEN, 0, 0, 0, 0, STEERSMAN_MAJOR, STEERSMAN_MINOR, ""};
   struct answer answer = {0, 0, 0};
   int files[2] = {-1, -1};
   if (state == IS_OPEN) return tell(STEERSMAN_REFUSED, "it is open already");
-  if (!path || !token) return tell(state = STEERSMAN_ALONE, "no walker started this program: it runs alone");
-  address.sun_family = AF_UNIX;
-  if (strlen(path) >= sizeof address.sun_path || strlen(token) >= STEERSMAN_NAME)
-    return tell(STEERSMAN_REFUSED, "STEERSMAN_SOCKET or STEERSMAN_TOKEN is none that a walker gave");
-  strcpy(address.sun_path, path), strcpy(head.name, token);
-  wire = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (wire < 0 || connect(wire, (struct sockaddr *)&address, sizeof address)) return lost();
-  if (!all(1, (char *)&head, sizeof head) || !receive_first(&answer, files) || answer.magic != MAGIC) return lost();
-  if (!room(answer.bytes + 1) || !all(0, buffer, answer.bytes)) return lost();
+  if (!token || (!path && !where)) return tell(state = STEERSMAN_ALONE, "no walker started this program: it runs alone");
+  if (strlen(token) >= STEERSMAN_NAME) return tell(STEERSMAN_REFUSED, "STEERSMAN_TOKEN is none that a walker gave");
+  strcpy(head.name, token);
+  int is_near = (wire = near(path)) >= 0;
+  if (!is_near && (wire = far(where)) < 0) return lost();
+  if (!all(wire, 1, &head, sizeof head)) return lost();
+  if (!(is_near ? receive_first(&answer, files) : all(wire, 0, &answer, sizeof answer)) || answer.magic != MAGIC)
+    return lost();
+  if (!room(answer.bytes + 1) || !all(wire, 0, buffer, answer.bytes)) return lost();
   buffer[answer.bytes] = 0;
   if (answer.code != STEERSMAN_OK) {
     close(wire), wire = -1;
     return tell(answer.code, buffer);
+  }
+  if (!is_near) { /* what takes the place of the pipe: nothing comes on it any more after the answer */
+    head.call = WATCH, files[1] = far(where);
+    if (files[1] < 0 || !all(files[1], 1, &head, sizeof head) || !all(files[1], 0, &answer, sizeof answer) ||
+        answer.code != STEERSMAN_OK)
+      return lost();
   }
   /* A walker that dies ends this program: the pipe has no writer any more, and the kernel sends TERM. */
   fcntl(files[1], F_SETOWN, getpid()), fcntl(files[1], F_SETSIG, SIGTERM);
@@ -211,7 +248,8 @@ int steersman_open(void) {
 int steersman_close(void) {
   int code = call(CLOSE, "", 0, 0, NULL, 0, NULL, 0);
   if (code != STEERSMAN_OK) return code;
-  close(wire), close(shared); /* the pipe stays: what is left to do ends with the walker, too */
+  close(wire);
+  if (shared >= 0) close(shared); /* the pipe stays: what is left to do ends with the walker, too */
   if (area) munmap(area, area_bytes);
   free(buffer);
   wire = shared = -1, area = buffer = NULL, area_bytes = buffer_bytes = 0, state = 0;
