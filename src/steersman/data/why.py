@@ -17,6 +17,7 @@ from steersman.journal.lock import driven
 from steersman.journal.modes import MODES
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.stages.shared import RECORDED as SHARED
 from steersman.steering.opes import HOT
 from steersman.store import Span
 from steersman.store.names import FrameName, SegmentName, walker_name
@@ -33,7 +34,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         name: `<walker>.<number>`, e.g. "w3.17".
     Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, draw, with_model,
         bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
-        candidates, refused (others that were ranked high), ended, frames, hot (of these, at another temperature),
+        candidates, refused (others that were ranked high), repeats (bit for bit), ended, frames, hot (of these, at another temperature),
         cause, stopped_by; times in s since 1970.
     Raises: UnknownName: the journal does not know it.
     """
@@ -66,6 +67,7 @@ def why(history: History, name: str) -> dict[str, Any]:
             {"frame": _named(history, each.frame), "policy": each.policy, "reason": each.reason}
             for each in (decision.refused if decision else ())
         ],
+        "repeats": SHARED not in history.state.run.stages,
         "ended": how,
         "frames": None if segments.how[at] == "running" else _rows(history, at),
         "hot": _hot(history, at),
@@ -111,8 +113,8 @@ def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
 def tree(history: History, name: str) -> dict[str, Any]:
     """Trace a segment back to the prepared start: everything that its frames follow from.
 
-    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact (with the state that the one
-        before it left), set, with_model, bias, share),
+    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact (to the bit, with the
+        state that the one before it left), set, with_model, bias, share),
         models (what is known of the fit of each model that chose one of them or that one was given), biases (SHA-256 by
         version, of those that pushed one of them), seed of the run, sha256 of the workflow file, parameters at the
         beginning of the run and what people had set by the newest of them, and environment with the git commit.
@@ -125,7 +127,8 @@ def tree(history: History, name: str) -> dict[str, Any]:
         start = history.start(int(table.start[at]))
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
         known["start"] = _choice(history, start)
-        known["exact"] = start.exact and start.parent is not None and _left_state(history, start.parent)
+        left = start.exact and start.parent is not None and _left_state(history, start.parent)
+        known["exact"] = left and SHARED not in history.state.run.stages
         changed = {"set": dict(start.set), "draw": dict(start.draw) | start.member}
         starts.append(start)
         known |= changed | start.given._asdict()
@@ -197,6 +200,10 @@ def lines(facts: dict[str, Any]) -> list[str]:
     for each in facts["refused"]:
         passed = f"frame {each['frame']['name']}" if each["frame"] else "a new member"
         text.append(f"  passed over    {passed}: {each['reason']}")
+    if not facts["repeats"]:
+        text.append(
+            "  repeats        not bit for bit: walkers of a node are answered together (@wf.answer(shared=True))"
+        )
     frames = "" if facts["frames"] is None else f" after {count(facts['frames'], 'frame')}"
     text.append(f"  ended          {facts['ended']}{frames}")
     if facts["hot"]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import Annotated, Any, Protocol, TypeVar, overload
 
 import numpy as np
+from annotated_types import Interval
 from pydantic import BaseModel
 
 import steersman
@@ -23,13 +24,14 @@ from steersman.stages.kinds.train import TRAINING_HANG_S, Gate, Train
 from steersman.stages.params import Params
 from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
+from steersman.stages.shared import Shared
 from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
 from steersman.system.calls import called
-from steersman.system.numbers import Count, Finite, Seconds, Whole, check
+from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole, check
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -335,14 +337,39 @@ class Workflow:
         self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias, label=label)
         self._steered_in = module
 
-    @property
-    def answer(self) -> Decorator:
+    @overload
+    def answer(self, function: F, /) -> F: ...
+    @overload
+    def answer(
+        self, function: None = None, /, *, shared: bool = False, batch: int = 64, wait_ms: float = 1.0, gpus: int = 0
+    ) -> Callable[[F], F]: ...
+    def answer(
+        self, function: Any = None, /, *, shared: bool = False, batch: int = 64, wait_ms: float = 1.0, gpus: int = 0
+    ) -> Any:
         """Decorate `function(params, model, inputs) -> {name: array}`: what a program that asks by this name is told.
 
         `model` is that of the segment's start; before the first one the program is told that there is none, and without
         a train stage `model` is None. `inputs` are arrays by name, which only this call may use.
+
+        Args:
+            shared: one process of a node answers all its walkers, in batches: all arrays have a first axis along the
+                walkers. What a program is told then need not repeat bit for bit.
+            batch: walkers that are answered together at most.
+            wait_ms: so long the first one waits for others, unless all wait.
+            gpus: 1: the model is on the GPU of that process, if it has one.
+        Raises: ValueError: one of the numbers makes no sense, or there is a GPU for what is not shared.
         """
-        return self._plain("answer")
+        check("@wf.answer", Whole, batch=batch)
+        check("@wf.answer", NotNegative, wait_ms=wait_ms)
+        check("@wf.answer", Annotated[int, Interval(ge=0, le=int(shared))], gpus=gpus)
+
+        def decorate(function: F) -> F:
+            checked = _stage("answer", function, self)
+            kept = Shared(checked, str(self.file), batch, wait_ms, gpus) if shared else checked
+            self.answers[function.__name__] = kept
+            return function
+
+        return decorate(function) if function else decorate
 
     @property
     def metric(self) -> Decorator:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from steersman.journal.state import State
 from steersman.stages.kinds.stage import Plain, Planned, Several, StageView, Trial, Try
+from steersman.stages.shared import RECORDED as SHARED
+from steersman.stages.shared import Shared
 
 
 class Prepare(Plain):
@@ -39,6 +41,10 @@ class Answers(Several):
     """What a program that asks is told while it runs, see `steersman.apps.program`."""
 
     kind, kept, arguments = "answer", "answers", ("params", "model", "inputs")
+
+    @property
+    def recorded(self) -> str:  # type: ignore[override]
+        return SHARED if any(isinstance(each, Shared) for each in self.functions.values()) else ""
 
 
 class After(Plain):

@@ -1,0 +1,114 @@
+"""Walkers of a node that ask together are told what each would be told alone, by one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steersman import Params, Workflow, budget
+from steersman.stages.shared import RECORDED, Shared
+
+WALKERS, WAIT_MS = 3, 20_000.0  # nobody is answered by the clock
+
+
+def answered(params: Any, model: float, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Who answers, how many at once, and numbers that mix no two walkers."""
+    x, n = inputs["x"], len(inputs["x"])
+    if (x == -1).any():
+        raise ValueError("minus one")
+    if (x == -2).any():
+        os.kill(os.getpid(), signal.SIGKILL)
+    wrong = {"wrong": np.zeros(n + 1)} if (x == -3).any() else {}
+    return {"y": model * x, "by": np.full(n, os.getpid()), "together": np.full(n, n), **wrong}
+
+
+def walker(file: str, batch: int, line: Connection) -> None:
+    ask = Shared(answered, file, batch, WAIT_MS, 0)
+    while True:
+        model, x = line.recv()
+        try:
+            line.send(ask(None, model, {"x": x}))
+        except RuntimeError as error:
+            line.send(str(error))
+
+
+@contextlib.contextmanager
+def walkers(file: str, batch: int = 8) -> Iterator[list[tuple[Any, Connection]]]:
+    spawn, started = multiprocessing.get_context("spawn"), []
+    try:
+        for _ in range(WALKERS):
+            here, there = spawn.Pipe()
+            process = spawn.Process(target=walker, args=(file, batch, there), daemon=True)
+            process.start()
+            there.close()
+            started.append((process, here))
+        yield started
+    finally:
+        for process, _ in started:
+            process.kill()
+            process.join()
+
+
+def told(lines: list[Connection], model: Any, xs: list[np.ndarray]) -> list[Any]:
+    for i, (line, x) in enumerate(zip(lines, xs, strict=True)):
+        line.send((model[i] if isinstance(model, list) else model, x))
+    return [line.recv() for line in lines]
+
+
+@pytest.mark.slow
+def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Any) -> None:
+    """All that are connected wait: then nobody waits longer. Who has another model, or shape, is answered apart."""
+    with walkers(str(tmp_path)) as started:
+        lines = [line for _, line in started]
+        xs = [np.arange(3.0) + 10 * i for i in range(WALKERS)]
+        for line, x in zip(lines, xs, strict=True):  # each alone, so that all are connected
+            for other in lines[: lines.index(line)]:
+                other.send((2.0, x))
+            line.send((2.0, x))
+            assert all((each.recv()["y"] == 2 * x).all() for each in lines[: lines.index(line) + 1])
+        first = told(lines, 2.0, xs)
+        assert [each["y"].tolist() for each in first] == [(2 * x).tolist() for x in xs]
+        assert [int(each["together"]) for each in first] == [WALKERS] * WALKERS
+        by = {int(each["by"]) for each in first}
+        assert len(by) == 1
+        apart = told(lines, [2.0, 5.0, 5.0], [xs[0], xs[1], xs[2][:2]])
+        assert [each["y"].tolist() for each in apart] == [
+            (2 * xs[0]).tolist(),
+            (5 * xs[1]).tolist(),
+            (5 * xs[2][:2]).tolist(),
+        ]
+        assert [int(each["together"]) for each in apart] == [1, 1, 1]
+        failed = told(lines, 5.0, [xs[0], np.full(3, -1.0), xs[2]])
+        assert all("minus one" in each for each in failed)
+        assert all("wrong" in each for each in told(lines, 5.0, [xs[0], np.full(3, -3.0), xs[2]]))
+        (leader,) = (process for process, _ in started if process.pid in by)
+        os.kill(leader.pid, signal.SIGKILL)
+        leader.join()
+        left = [line for process, line in started if process is not leader]
+        again = told(left, 2.0, xs[:2])
+        assert [each["y"].tolist() for each in again] == [(2 * x).tolist() for x in xs[:2]]
+        assert {int(each["by"]) for each in again} < {process.pid for process, _ in started if process is not leader}
+
+
+@pytest.mark.slow
+def test_a_batch_has_no_more_walkers_than_it_may(tmp_path: Any) -> None:
+    with walkers(str(tmp_path), batch=1) as started:
+        lines = [line for _, line in started]
+        assert [int(each["together"]) for each in told(lines, 2.0, [np.ones(2)] * WALKERS)] == [1] * WALKERS
+
+
+def test_a_workflow_records_that_its_segments_need_not_repeat() -> None:
+    for shared in (False, True):
+        workflow = Workflow("w", Params, stop=budget(frames=1))
+        workflow.answer(shared=shared)(answered)
+        assert (RECORDED in [stage.recorded for stage in workflow.stages]) == shared
+    with pytest.raises(ValueError, match="gpus"):
+        workflow.answer(gpus=1)
