@@ -44,6 +44,7 @@ UNITS, LINEAGES = "tests/models/networks/test_units.py", "tests/store/test_linea
 OUTSIDE, PERCEPTRON = "tests/test_outside.py", "tests/models/networks/test_perceptron.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 PROGRAM, ASSISTANT = "tests/apps/test_program.py", "tests/cli/test_assistant.py"
+SHARED = "tests/stages/test_shared.py"
 
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
 SITES = "tests/executors/test_site.py tests/executors/test_together.py"
@@ -407,6 +408,9 @@ BUGS = [
     Bug("apps/line.py", "(node.address_towards(self._host), 0)", '("", 0)', PROGRAM),
     Bug("client/steersman.c", "return shared >= 0 && bytes > LARGE;", "return bytes > LARGE;", PROGRAM),
     Bug("client/steersman.c", "head.call = WATCH, files[1] = far(where);", "files[1] = dup(wire);", PROGRAM),
+    Bug("stages/shared.py", "id(given[wire][0]), *(", "0, *(", SHARED),
+    Bug("stages/shared.py", "each.dtype.str, each.shape", "each.dtype.str", SHARED),
+    Bug("stages/shared.py", "self._wire, self._sent = None, b\"\"", "self._wire = None", SHARED),
     Bug("apps/program.py", "if start.model is None and start.learns:", "if start.model is None:", PROGRAM),
     Bug("apps/program.py", '                self._space.release(tuple_, "")', "                pass", PROGRAM),
     Bug("apps/program.py", "if self._next:\n            raise BadInput", "if None:\n            raise BadInput",

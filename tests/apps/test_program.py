@@ -29,6 +29,7 @@ from steersman.apps.line import ANSWER, HEAD, MAGIC, MAJOR, MINOR, REFUSED, Do, 
 from steersman.apps.program import program
 from steersman.bus import Server, TupleSpace
 from steersman.client.__main__ import HERE
+from steersman.data.why import lines
 from steersman.journal.records import Start as Order
 from steersman.stages import loading
 from steersman.stages.segment import Segment
@@ -217,11 +218,14 @@ def step(of: Callable[[np.ndarray], np.ndarray], x: np.ndarray, d: float) -> np.
 def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
     built: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Each segment again: from its frame, with its state, its seed, and the answers of its model."""
+    """Each segment again: from its frame, with its state, its seed, and the answers of its model; which is asked with
+    others of its node, of whom there are none, so that the numbers are the same."""
+    text = (EXAMPLES / "heat.py").read_text().replace("@wf.answer()", "@wf.answer(shared=True)")
+    (tmp_path / "heat.py").write_text(text.replace("model.encode(u[None])", "model.encode(u)"))
     built("gcc", "-c", HERE / "steersman.c", name="client.o")
     words = {"program": built("gfortran", HERE / "steersman.f90", EXAMPLES / "heat.f90", "client.o", name="heat_f")}
     given = words | {"frames": 100, "train_every": 40, "spark": Plate().spark}
-    run = steersman.run(EXAMPLES / "heat.py", run_dir=tmp_path / "run", rounds=True, workers=1, seed=1, set=given)
+    run = steersman.run(tmp_path / "heat.py", run_dir=tmp_path / "run", rounds=True, workers=1, seed=1, set=given)
     workflow, stored, asked = loading.load(EXAMPLES / "heat.py"), Frames(tmp_path / "run" / "frames.zarr"), 0
     table = stored.read("segments", Span("w0", 0, stored.rows("w0", SEGMENT)), dimension=SEGMENT)
     for fields in (dict(zip(SEGMENT_FIELDS, row, strict=True)) for row in table.tolist()):
@@ -241,6 +245,8 @@ def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
         there = stored.read("u", Span("w0", fields["first_row"], fields["end_row"]))
         assert there.tolist() == [each.tolist() for each in again]
     assert asked > 0
+    assert not run.why("w0.0")["repeats"]
+    assert "bit for bit" in " ".join(lines(run.why("w0.0")))
 
 
 def test_without_steersman_it_runs_alone(heat: list[str]) -> None:

@@ -16,7 +16,7 @@ import pytest
 from steersman import Params, Workflow, budget
 from steersman.stages.shared import RECORDED, Shared
 
-WALKERS, WAIT_MS = 3, 20_000.0  # nobody is answered by the clock
+WALKERS, WAIT_MS = 3, 3_000.0  # those who ask at once are not answered by the clock
 
 
 def answered(params: Any, model: float, inputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def answered(params: Any, model: float, inputs: Mapping[str, np.ndarray]) -> dic
     return {"y": model * x, "by": np.full(n, os.getpid()), "together": np.full(n, n), **wrong}
 
 
-def walker(file: str, batch: int, line: Connection) -> None:
-    ask = Shared(answered, file, batch, WAIT_MS, 0)
+def walker(file: str, batch: int, wait_ms: float, line: Connection) -> None:
+    ask = Shared(answered, file, batch, wait_ms, 0)
     while True:
         model, x = line.recv()
         try:
@@ -41,12 +41,12 @@ def walker(file: str, batch: int, line: Connection) -> None:
 
 
 @contextlib.contextmanager
-def walkers(file: str, batch: int = 8) -> Iterator[list[tuple[Any, Connection]]]:
+def walkers(file: str, batch: int = 8, wait_ms: float = WAIT_MS) -> Iterator[list[tuple[Any, Connection]]]:
     spawn, started = multiprocessing.get_context("spawn"), []
     try:
         for _ in range(WALKERS):
             here, there = spawn.Pipe()
-            process = spawn.Process(target=walker, args=(file, batch, there), daemon=True)
+            process = spawn.Process(target=walker, args=(file, batch, wait_ms, there), daemon=True)
             process.start()
             there.close()
             started.append((process, here))
@@ -89,6 +89,7 @@ def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Any)
         failed = told(lines, 5.0, [xs[0], np.full(3, -1.0), xs[2]])
         assert all("minus one" in each for each in failed)
         assert all("wrong" in each for each in told(lines, 5.0, [xs[0], np.full(3, -3.0), xs[2]]))
+        assert told(lines, 2.0, xs)[0]["y"].tolist() == (2 * xs[0]).tolist()
         (leader,) = (process for process, _ in started if process.pid in by)
         os.kill(leader.pid, signal.SIGKILL)
         leader.join()
@@ -99,10 +100,15 @@ def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Any)
 
 
 @pytest.mark.slow
-def test_a_batch_has_no_more_walkers_than_it_may(tmp_path: Any) -> None:
-    with walkers(str(tmp_path), batch=1) as started:
+def test_a_batch_is_no_larger_than_it_may_be_and_one_who_waits_alone_is_answered(tmp_path: Any) -> None:
+    with walkers(str(tmp_path), batch=2, wait_ms=20.0) as started:
         lines = [line for _, line in started]
-        assert [int(each["together"]) for each in told(lines, 2.0, [np.ones(2)] * WALKERS)] == [1] * WALKERS
+        for _ in range(5):
+            told_ = told(lines, 2.0, [np.full(2, i) for i in range(WALKERS)])
+            assert [each["y"].tolist() for each in told_] == [[2.0 * i] * 2 for i in range(WALKERS)]
+            assert {int(each["together"]) for each in told_} <= {1, 2}
+        (alone,) = told(lines[:1], 2.0, [np.ones(2)])
+        assert int(alone["together"]) == 1
 
 
 def test_a_workflow_records_that_its_segments_need_not_repeat() -> None:

@@ -34,8 +34,8 @@ def why(history: History, name: str) -> dict[str, Any]:
         name: `<walker>.<number>`, e.g. "w3.17".
     Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, draw, with_model,
         bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
-        candidates, refused (others that were ranked high), repeats (bit for bit), ended, frames, hot (of these, at another temperature),
-        cause, stopped_by; times in s since 1970.
+        candidates, refused (others that were ranked high), repeats (bit for bit), ended, frames, hot (of these, at
+        another temperature), cause, stopped_by; times in s since 1970.
     Raises: UnknownName: the journal does not know it.
     """
     segments = history.segments

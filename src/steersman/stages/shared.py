@@ -156,8 +156,8 @@ class Shared:
 
     def _answer(self, wires: Sequence[Connection], waiting: Waiting, given: Given) -> None:
         name, n = self.function.__name__, len(wires)
-        inputs = {each: np.stack([waiting[wire][each] for wire in wires]) for each in waiting[wires[0]]}
         try:
+            inputs = {each: np.stack([waiting[wire][each] for wire in wires]) for each in waiting[wires[0]]}
             outputs = {each: np.asarray(x) for each, x in self.function(*given[wires[0]][1:], inputs).items()}
             if odd := [each for each, x in outputs.items() if x.shape[:1] != (n,)]:
                 raise TypeError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from steersman.journal.state import State
 from steersman.stages.kinds.stage import Plain, Planned, Several, StageView, Trial, Try
@@ -42,9 +43,10 @@ class Answers(Several):
 
     kind, kept, arguments = "answer", "answers", ("params", "model", "inputs")
 
-    @property
-    def recorded(self) -> str:  # type: ignore[override]
-        return SHARED if any(isinstance(each, Shared) for each in self.functions.values()) else ""
+    def __init__(self, functions: Mapping[str, Any]) -> None:
+        super().__init__(functions)
+        if any(isinstance(each, Shared) for each in functions.values()):
+            self.recorded = SHARED  # type: ignore[misc]  # no stage of the loop: `why` looks for it
 
 
 class After(Plain):
