@@ -74,8 +74,7 @@ def _module(model: Model, shape: Sequence[int] | None) -> tuple[nn.Module, Seque
     except BadInput:
         advice = "say the shape of one input of its `forward`" if forwards else "give it one of them"
         raise BadInput(f"a {name} has no `dense_layers()`{'' if forwards else ', nor `forward`'}: {advice}") from None
-    *inner, last = layers
-    return Perceptron.of([*((*each, "Tanh") for each in inner), (*last, "Identity")]), layers[0][0].shape[1:]
+    return Perceptron.of_tanh(layers), layers[0][0].shape[1:]
 
 
 def _several(outputs: Any) -> list[Tensor]:

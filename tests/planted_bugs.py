@@ -396,7 +396,7 @@ BUGS = [
     Bug("cli/assistant.py", "ascending=not lowest", "ascending=lowest", ASSISTANT),
     Bug("models/portable.py", "if not apart <= agrees * largest:", "if False:", "tests/models/test_portable.py"),
     Bug("models/portable.py", "module.double() if double else module", "module", "tests/models/test_portable.py"),
-    Bug("models/portable.py", "(*each, \"Tanh\") for", "(*each, \"ReLU\") for", "tests/models/test_portable.py"),
+    Bug("models/networks/perceptron.py", '(*each, "Tanh") for', '(*each, "ReLU") for', "tests/models/test_portable.py"),
     Bug("apps/line.py", "not hmac.compare_digest(first.name.encode(), self._token.encode())", "False", PROGRAM),
     Bug("apps/line.py", "if int(first.a) != MAJOR:", "if first.a < MAJOR:", PROGRAM),
     Bug("apps/line.py", "flat.reshape(self.shape, order=self.order)", "flat.reshape(self.shape)", PROGRAM),

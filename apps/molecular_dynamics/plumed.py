@@ -14,7 +14,7 @@ from steersman.apps.molecular_dynamics.biasing import coordinate
 from steersman.apps.molecular_dynamics.features import Features
 from steersman.steering import Bias
 
-GRID, COLVAR = "bias.grid", "colvar"
+GRID, COLVAR, NETWORK = "bias.grid", "colvar", "model.pt"
 INSIDE = 1e-9  # of the table's length: PLUMED refuses the very end
 
 
@@ -22,6 +22,8 @@ def write(
     folder: Path, features: Features, *, stride: int, bias: Bias | None = None, model: Any = None, kT: float
 ) -> None:
     """Write `plumed.dat`, and with a bias its table `bias.grid`, for one segment.
+
+    A network with more than one hidden layer is `model.pt`, which PLUMED reads if it was built with libtorch.
 
     PLUMED then writes time, features and the energy of the bias in kJ/mol into the file `colvar`, see `columns`.
 
@@ -36,7 +38,7 @@ def write(
     printed = [f"f{n}" for n in range(features.count)]
     if bias is not None:
         lines += [
-            *_coordinate(features, model, bias),
+            *_coordinate(folder, features, model, bias),
             f"bias: EXTERNAL ARG={_labels('w', bias.dimensions)} FILE={GRID}",
         ]
         printed.append("bias.bias")
@@ -68,10 +70,16 @@ def table(bias: Bias, kT: float) -> str:
     return "\n".join([*head, *(" ".join(f"{value:.14g}" for value in row) for row in rows)]) + "\n"
 
 
-def _coordinate(features: Features, model: Any, bias: Bias) -> list[str]:
+def _coordinate(folder: Path, features: Features, model: Any, bias: Bias) -> list[str]:
     """Lines that define w0, w1, ...: the coordinate of the model, without periods and within the table."""
-    names, lines = [f"f{n}" for n in range(features.count)], []
+    names, lines = [f"f{n}" for n in range(features.count)], list[str]()
     layers = coordinate(features, model).layers
+    if len(layers) > 2:  # two actions for each unit would be slow
+        from steersman.models import Perceptron, portable
+
+        portable.write(Perceptron.of_tanh(layers), folder / NETWORK)
+        lines.append(f"net: PYTORCH_MODEL FILE={NETWORK} ARG={','.join(names)}")
+        names, layers = [f"net.node-{j}" for j in range(bias.dimensions)], []
     for depth, (weights, offsets) in enumerate(layers):
         last = depth == len(layers) - 1
         for i, (row, offset) in enumerate(zip(weights, offsets, strict=True)):

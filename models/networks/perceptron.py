@@ -58,6 +58,12 @@ class Perceptron(Model):
             layer.load_state_dict({"weight": torch.tensor(weights), "bias": torch.tensor(offsets)})
         return model.eval()
 
+    @classmethod
+    def of_tanh(cls, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> Self:
+        """The way of another model's `dense_layers()`."""
+        *inner, last = layers
+        return cls.of([*((*each, "Tanh") for each in inner), (*last, "Identity")])
+
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, Z) coordinates of the same precision, computed in double."""
         return _through(self.encoder, self.config["layers"], x.flatten(1).double()).type_as(x)

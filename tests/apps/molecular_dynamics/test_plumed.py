@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from steersman.apps.molecular_dynamics import (
     Angles,
@@ -29,8 +30,8 @@ FUNCTIONS = {name: getattr(np, name) for name in ("tanh", "cos", "sin", "floor")
 }
 
 
-def computed(text: str, positions: np.ndarray) -> dict[str, float]:
-    """The value of each label."""
+def computed(text: str, positions: np.ndarray, folder: Path) -> dict[str, float]:
+    """The value of each label; a network gets a row in single precision, as PLUMED's module for libtorch makes it."""
     values: dict[str, float] = {}
     for line in text.splitlines():
         label, colon, rest = line.partition(": ")
@@ -55,6 +56,11 @@ def computed(text: str, positions: np.ndarray) -> dict[str, float]:
             case "COMBINE":
                 factors = [float(factor) for factor in given.get("COEFFICIENTS", "1").split(",")]
                 values[label] = sum(f * values[name] for f, name in zip(factors, names, strict=True))
+            case "PYTORCH_MODEL":
+                row = torch.tensor([[values[name] for name in names]], dtype=torch.float32)
+                outputs = torch.jit.load(folder / given["FILE"])(row)  # type: ignore[no-untyped-call]
+                assert outputs.dtype == torch.float32
+                values |= {f"{label}.node-{j}": float(value) for j, value in enumerate(outputs.detach()[0])}
             case "CUSTOM":
                 values[label] = float(eval(given["FUNC"], {"__builtins__": {}}, {**FUNCTIONS, "x": values[names[0]]}))
     return values
@@ -67,12 +73,14 @@ def path() -> np.ndarray:
     return rng.normal(size=(6, 3)) * 0.3 + 0.03 * rng.normal(size=(60, 6, 3)).cumsum(axis=0)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 @pytest.mark.parametrize(
     ("features", "hidden", "periods"),
     [
         (Distances(((0, 3), (1, 4), (2, 5))), [], 0.0),
         (Distances(((0, 3), (1, 4), (2, 5))), [4], 0.0),
         (Torsions(((0, 1, 2, 3), (2, 3, 4, 5))), [3], 0.0),
+        (Torsions(((0, 1, 2, 3), (2, 3, 4, 5))), [5, 4], 0.0),
         (Coordinates((0, 5)), [], 0.0),
         (SideBySide((Torsions(((0, 1, 2, 3),)), Contacts(((0, 3), (1, 4))), Coordinates((5,)))), [], 0.0),
         (Angles(((0, 1, 2, 3), (2, 3, 4, 5))), None, 2 * np.pi),
@@ -87,8 +95,9 @@ def test_its_lines_compute_the_coordinate_of_the_model(
     model = None if hidden is None else Dense(layers)
     plumed.write(tmp_path, features, stride=50, bias=bias, model=model, kT=KT)
     text = (tmp_path / "plumed.dat").read_text()
+    assert ("PYTORCH_MODEL" in text) == (tmp_path / "model.pt").exists() == (len(layers) > 2)
     for positions in path[::10]:
-        values = computed(text, positions)
+        values = computed(text, positions, tmp_path)
         assert [values[f"f{n}"] for n in range(features.count)] == pytest.approx(features.values(positions))
         found = np.array([values["w0"], values["w1"]])
         np.testing.assert_allclose(found, bias.wrapped(z(positions)[None])[0], atol=1e-6)
