@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,9 +66,11 @@ def told(lines: list[Connection], model: Any, xs: list[np.ndarray]) -> list[Any]
 
 
 @pytest.mark.slow
-def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Any) -> None:
+def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Path) -> None:
     """All that are connected wait: then nobody waits longer. Who has another model, or shape, is answered apart."""
-    with walkers(str(tmp_path)) as started:
+    file = tmp_path / "workflow.py"
+    file.write_text("one")
+    with walkers(str(file)) as started:
         lines = [line for _, line in started]
         xs = [np.arange(3.0) + 10 * i for i in range(WALKERS)]
         for line, x in zip(lines, xs, strict=True):  # each alone, so that all are connected
@@ -100,8 +104,9 @@ def test_walkers_are_answered_together_by_one_who_another_follows(tmp_path: Any)
 
 
 @pytest.mark.slow
-def test_a_batch_is_no_larger_than_it_may_be_and_one_who_waits_alone_is_answered(tmp_path: Any) -> None:
-    with walkers(str(tmp_path), batch=2, wait_ms=20.0) as started:
+def test_a_batch_is_no_larger_than_it_may_be_and_one_who_waits_alone_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "workflow.py").write_text("one")
+    with walkers(str(tmp_path / "workflow.py"), batch=2, wait_ms=20.0) as started:
         lines = [line for _, line in started]
         for _ in range(5):
             told_ = told(lines, 2.0, [np.full(2, i) for i in range(WALKERS)])
@@ -109,6 +114,16 @@ def test_a_batch_is_no_larger_than_it_may_be_and_one_who_waits_alone_is_answered
             assert {int(each["together"]) for each in told_} <= {1, 2}
         (alone,) = told(lines[:1], 2.0, [np.ones(2)])
         assert int(alone["together"]) == 1
+
+
+def test_a_file_that_was_changed_and_a_notebook_are_answered_by_their_own_code(tmp_path: Path) -> None:
+    file = tmp_path / "workflow.py"
+    places = set()
+    for code in ("one", "two"):
+        file.write_text(code)
+        places |= {Shared(answered, of, 8, 1.0, 0)._name for of in (str(file), None)}
+    assert len(places) == 3
+    assert pickle.loads(pickle.dumps(Shared(answered, str(file), 8, 1.0, 0)))._name in places
 
 
 def test_a_workflow_records_that_its_segments_need_not_repeat() -> None:

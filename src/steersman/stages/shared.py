@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,20 +39,27 @@ class Shared:
 
     Args:
         function: (params, model, inputs) -> outputs, with a first axis along the walkers in all arrays.
-        file: of the workflow: walkers of the same file are answered together.
+        file: of the workflow: walkers of the same file, as it was when it was loaded, are answered together; None of a
+            notebook's cell, which nobody shares.
         batch: walkers of a call at most.
         wait_ms: so long the first one waits for others, unless all that are connected wait.
         gpus: 1 puts the model on the GPU of who leads.
     """
 
     function: Callable[[Any, Any, Mapping[str, Any]], Outputs]
-    file: str
+    file: str | None
     batch: int
     wait_ms: float
     gpus: int
     _wire: Connection | None = None
     _known: tuple[Any, Any, bytes] | None = None  # parameters and model as they were packed
     _sent: bytes = b""  # what the other side has of them
+
+    def __post_init__(self) -> None:
+        there = self.file and Path(self.file).is_file()
+        code = Path(str(self.file)).read_bytes() if there else str(os.getpid()).encode()
+        of = f"{self.file} {self.function.__qualname__} {node.name()} {os.getuid()} ".encode() + code
+        self._name = f"\0steersman-{hashlib.sha256(of).hexdigest()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Shared, (self.function, self.file, self.batch, self.wait_ms, self.gpus)
@@ -76,24 +84,22 @@ class Shared:
             return dict(said)
 
     def _connected(self) -> Connection:
-        of = f"{self.file} {self.function.__qualname__} {node.name()} {os.getuid()}"
-        name = f"\0steersman-{hashlib.sha256(of.encode()).hexdigest()}"
         while True:
             wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                wire.connect(name)
+                wire.connect(self._name)
             except ConnectionRefusedError:
                 wire.close()
-                self._lead(name)
+                self._lead()
                 continue
             if not _ours(wire):
                 raise EngineError("another user of this node has taken the name by which walkers find who answers")
             return Connection(wire.detach())
 
-    def _lead(self, name: str) -> None:
+    def _lead(self) -> None:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            door.bind(name)
+            door.bind(self._name)
             door.listen(1024)
         except OSError as taken:
             door.close()

@@ -365,7 +365,7 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("answer", function, self)
-            kept = Shared(checked, str(self.file), batch, wait_ms, gpus) if shared else checked
+            kept = Shared(checked, self.file, batch, wait_ms, gpus) if shared else checked
             self.answers[function.__name__] = kept
             return function
 
