@@ -44,7 +44,7 @@ UNITS, LINEAGES = "tests/models/networks/test_units.py", "tests/store/test_linea
 OUTSIDE, PERCEPTRON = "tests/test_outside.py", "tests/models/networks/test_perceptron.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 PROGRAM, ASSISTANT = "tests/apps/test_program.py", "tests/cli/test_assistant.py"
-SHARED = "tests/stages/test_shared.py"
+SHARED, PLUMED = "tests/stages/test_shared.py", "tests/apps/molecular_dynamics/test_plumed.py"
 
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
 SITES = "tests/executors/test_site.py tests/executors/test_together.py"
@@ -397,6 +397,9 @@ BUGS = [
     Bug("models/portable.py", "if not apart <= agrees * largest:", "if False:", "tests/models/test_portable.py"),
     Bug("models/portable.py", "module.double() if double else module", "module", "tests/models/test_portable.py"),
     Bug("models/networks/perceptron.py", '(*each, "Tanh") for', '(*each, "ReLU") for', "tests/models/test_portable.py"),
+    Bug("apps/molecular_dynamics/plumed.py", "nbins_{name} {len(axis)}", "nbins_{name} {len(axis) - 1}", PLUMED),
+    Bug("apps/molecular_dynamics/plumed.py", "finer = max(1,", "finer = min(1,", PLUMED),
+    Bug("apps/molecular_dynamics/plumed.py", "SHIFT = 1e4", "SHIFT = 0.0", PLUMED),
     Bug("apps/line.py", "not hmac.compare_digest(first.name.encode(), self._token.encode())", "False", PROGRAM),
     Bug("apps/line.py", "if int(first.a) != MAJOR:", "if first.a < MAJOR:", PROGRAM),
     Bug("apps/line.py", "flat.reshape(self.shape, order=self.order)", "flat.reshape(self.shape)", PROGRAM),

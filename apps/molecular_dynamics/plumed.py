@@ -15,6 +15,8 @@ from steersman.apps.molecular_dynamics.features import Features
 from steersman.steering import Bias
 
 GRID, COLVAR, NETWORK = "bias.grid", "colvar", "model.pt"
+NODES = 100_000  # of the grid: PLUMED's splines know no mixed slopes, so on the bias's own nodes they go other ways
+SHIFT = 1e4  # kJ/mol of the grid: its splines divide slopes by energies, which must not come near zero
 INSIDE = 1e-9  # of the table's length: PLUMED refuses the very end
 
 
@@ -41,7 +43,8 @@ def write(
             *_coordinate(folder, features, model, bias),
             f"bias: EXTERNAL ARG={_labels('w', bias.dimensions)} FILE={GRID}",
         ]
-        printed.append("bias.bias")
+        lines.append(f"energy: COMBINE ARG=bias.bias PARAMETERS={SHIFT!r} PERIODIC=NO")
+        printed.append("energy")
         (folder / GRID).write_text(table(bias, kT))
     lines.append(f"PRINT ARG={','.join(printed)} FILE={COLVAR} STRIDE={stride} FMT=%.8g")
     (folder / "plumed.dat").write_text("\n".join(lines) + "\n")
@@ -60,13 +63,15 @@ def table(bias: Bias, kT: float) -> str:
         kT: kJ/mol.
     """
     names = [f"w{j}" for j in range(bias.dimensions)]
+    finer = max(1, int((NODES / bias.table.size) ** (1 / bias.dimensions)))
+    axes = [np.linspace(axis[0], axis[-1], finer * (len(axis) - 1) + 1) for axis in bias.axes]
     head = [f"#! FIELDS {' '.join(names)} bias.bias {' '.join(f'der_{name}' for name in names)}"]
-    for name, axis in zip(names, bias.axes, strict=True):
+    for name, axis in zip(names, axes, strict=True):
         head += [f"#! SET min_{name} {float(axis[0])!r}", f"#! SET max_{name} {float(axis[-1])!r}"]
-        head += [f"#! SET nbins_{name} {len(axis) - 1}", f"#! SET periodic_{name} false"]
-    nodes = np.stack([each.ravel(order="F") for each in np.meshgrid(*bias.axes, indexing="ij")], axis=1)
+        head += [f"#! SET nbins_{name} {len(axis)}", f"#! SET periodic_{name} false"]
+    nodes = np.stack([each.ravel(order="F") for each in np.meshgrid(*axes, indexing="ij")], axis=1)
     slopes = np.stack([bias.slope(nodes, j) for j in range(bias.dimensions)], axis=1)
-    rows = np.column_stack([nodes, kT * bias.table.ravel(order="F"), kT * slopes])
+    rows = np.column_stack([nodes, SHIFT + kT * bias.energy(nodes), kT * slopes])
     return "\n".join([*head, *(" ".join(f"{value:.14g}" for value in row) for row in rows)]) + "\n"
 
 
