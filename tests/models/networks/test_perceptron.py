@@ -37,8 +37,8 @@ def trained(cv: Any, dataset: Any) -> Any:
     import lightning
     from mlcolvar.data import DictModule
 
-    quiet = {"logger": None, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-    lightning.Trainer(max_epochs=2, accelerator="cpu", num_sanity_val_steps=0, **quiet).fit(cv, DictModule(dataset))
+    off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary", "num_sanity_val_steps")
+    lightning.Trainer(max_epochs=2, accelerator="cpu", **dict.fromkeys(off, False)).fit(cv, DictModule(dataset))
     return cv
 
 
