@@ -5,18 +5,20 @@ ms_per_task: from the first begin to the last end, a task (ideal: 10 ms over the
 its end. Parsl is given the next task when one is done, with one ahead for each worker, as Steersman has it;
 libEnsemble knows all of them beforehand. Steersman stores a frame of each task and writes a journal; the others store
 nothing. The three alternate; figures are medians over the rounds. A library that is not installed is left out.
+With --busy N each is measured with and without N processes beside it that compute all the time.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +39,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--task-s", type=float, default=0.01, help="how long each sleeps")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside a second measurement")
     parser.add_argument("--json", action="store_true", help="the only format there is")
     parser.add_argument("--alone", choices=ALONE, help=argparse.SUPPRESS)
     chosen = parser.parse_args(list(arguments))
@@ -44,14 +47,37 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(json.dumps(ALONE[chosen.alone](chosen.tasks, chosen.task_s, chosen.workers)))
         return
     there = ["steersman", "parsl", *(["libensemble"] if find_spec("libensemble") else [])]
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in there}
+    loads = {"quiet": 0, **({"busy": chosen.busy} if chosen.busy else {})}
+    each: dict[str, dict[str, list[dict[str, float]]]] = {load: {name: [] for name in there} for load in loads}
     for number in range(chosen.rounds):
         for name in there:
-            print(f"round {number + 1} of {chosen.rounds}: {name}", file=sys.stderr, flush=True)
-            found[name].append(measured(name, chosen))
-    medians = {name: {key: float(np.median([each[key] for each in of])) for key in of[0]} for name, of in found.items()}
+            for load, processes in loads.items():
+                print(f"round {number + 1} of {chosen.rounds}: {name}, {load}", file=sys.stderr, flush=True)
+                with spinning(processes):
+                    each[load][name].append(measured(name, chosen))
     of = {"tasks": chosen.tasks, "task_s": chosen.task_s, "workers": chosen.workers, "rounds": chosen.rounds}
-    print(json.dumps(of | medians))
+    print(json.dumps(of | {"processes": loads} | {load: medians(rows) for load, rows in each.items()}))
+
+
+def medians(each: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Figures of all rounds by library -> their medians, and as multiples of Parsl's."""
+    found = {name: {key: float(np.median([one[key] for one in of])) for key in of[0]} for name, of in each.items()}
+    parsl = found["parsl"]
+    ratios = {f"{name}_to_parsl": {key: round(of[key] / parsl[key], 2) for key in of} for name, of in found.items()}
+    return found | {name: of for name, of in ratios.items() if name != "parsl_to_parsl"}
+
+
+@contextlib.contextmanager
+def spinning(processes: int) -> Iterator[None]:
+    """So many processes compute all the time; they end with this one."""
+    program = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(1_000_000))"
+    others = [subprocess.Popen([sys.executable, "-S", "-c", program]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def measured(name: str, chosen: argparse.Namespace) -> dict[str, float]:
