@@ -105,7 +105,7 @@ def provider(site: Site, role: str, run: Path | None = None) -> Any:
     if wanted.nodes:
         assert named is not None  # a site that asks for nodes names one
         return _batch(site, named, run, wanted, launcher(site, role))
-    # What computes makes way for driver and bus, whose work is short; a time limit is kept as by a scheduler.
+    # A time limit is kept as by a scheduler.
     limit = "" if wanted.walltime_s is None else f" timeout --signal=KILL {int(wanted.walltime_s)}"
     starts = WrappedLauncher(f"nice -n {site.nice}{limit}")
     # A shell in which the driver is started may outlive the job that it began in.

@@ -156,7 +156,7 @@ class Site(Schedulers):
     most_files: int = Field(default=100_000, ge=1)
     starts_s: Seconds = Field(default=300.0, ge=1)
     begins_s: Annotated[Seconds, Field(ge=1)] | None = None
-    nice: int = Field(default=10, ge=0, le=19)
+    nice: int = Field(default=0, ge=0, le=19)
     heartbeat_s: int = Field(default=15, ge=1)
     poll_s: int = Field(default=5, ge=1)
     ports: Ports | None = None

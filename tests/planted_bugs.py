@@ -100,6 +100,8 @@ BUGS = [
     Bug("stages/batch.py", "            self.fail(error)\n", "            raise\n", BATCH),
     Bug("worker/walker.py", "if order is not None and order.set != first.set:", "if False:", BATCH),
     Bug("worker/walker.py", "                run.write()", "                pass", BATCH),
+    Bug("worker/publisher.py", "self._space.ack([held.taken for held in done])",
+        "[self._space.ack(held.taken) for held in done]", "tests/worker/test_walker.py"),
     Bug("engine/ending.py", "not state.whole[1].simulated_s", "not state.simulated", "tests/engine/test_ending.py"),
     Bug("apps/shallow_water/forcing.py", "math.sqrt(2) * each, each)", "each, each)", CLIMATE),
     Bug("apps/shallow_water/forcing.py", "for each in generators], 1)",

@@ -5,6 +5,7 @@ import functools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -188,6 +189,22 @@ def test_a_start_that_was_settled_meanwhile_is_left_and_forgotten(space: TupleSp
     assert run_walker(space, tmp_path, lambda p, start, out: out.append(x=1.0), starts=0) == DISMISSED
     assert events(space, "began") == []
     assert space.count(DONE, int) == 0
+
+
+def test_a_start_that_was_given_to_another_keeps_no_others_from_being_done_with(
+    space: TupleSpace, tmp_path: Path
+) -> None:
+    """What was published together is acknowledged together."""
+    later = TupleSpace.connect(*space.places, space=space.space, clock=lambda: time.time() + 1000)
+
+    def simulate(params: Any, start: Any, out: Segment) -> None:
+        out.append(x=1.0)
+        if out.number == 1:  # by then the leases of the first two are over
+            assert [each[1] for each in later.take_many_nowait("bag", int, dict, n=2, lease_s=1000)] == [0, 1]
+
+    run_walker(space, tmp_path, simulate, starts=3)
+    assert [each["how"] for each in events(space, "ended")] == ["finished"] * 3
+    assert space.statistics("bag")["bag"].leases == 2
 
 
 def test_a_stage_that_calls_exit_has_failed_and_its_walker_goes_on(space: TupleSpace, tmp_path: Path) -> None:

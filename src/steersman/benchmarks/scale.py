@@ -208,7 +208,7 @@ def host(run: str) -> None:
     assert workflow.simulation is not None
     simulate, variables = workflow.simulation.function, dict(workflow.simulation.variables)
 
-    os.nice(10)  # in a campaign walkers take no core of the machine that driver and server are on
+    os.nice(10)  # real walkers are on other machines than driver and server
     sys.setswitchinterval(SWITCH_S)
     printing = threading.Lock()
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -47,7 +49,9 @@ from steersman.worker import tasks
 from steersman.worker.orders import LIKE, THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
+SHORTEST_S = 1e-3  # a shorter sleep costs more than it saves where the cores are busy: some ms until one is free again
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
+LISTEN_S = 0.1  # between two looks for words of people: each is a round trip before the next start is chosen
 SYNC_S = 0.5  # the journal is on the disk this and a step later at most: a power failure may cost a second
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 
@@ -74,7 +78,7 @@ class Driver:
         self._run, self._jobs, self._servers, self._space = run, jobs, servers, space
         self._until, self._clock = until, clock
         self._settings: dict[str, Any] | None = None
-        self._synced, self._foretold = 0.0, False
+        self._synced, self._listened, self._foretold = 0.0, -math.inf, False
         self._ends: End | None = None  # once the loop is over
         self._inbox = Inbox(space, run.recorder, clock)
         self._people = People(
@@ -122,7 +126,9 @@ class Driver:
             self._crew.look()
             self._hear()
             self._check_executors()
-            self._people.listen()
+            if self._clock() - self._listened > LISTEN_S:
+                self._listened = self._clock()
+                self._people.listen()
             self._follow_settings()
             self._servers.look()
             self._servers.look_for(self._space)
@@ -163,7 +169,8 @@ class Driver:
             self._bag.fill(self._scorer.scores, self._run.slots, room, self._scorer.names)
 
     def _hear(self) -> None:
-        time.sleep(min(GATHER_S * self._run.slots, TICK_S))
+        if (gather_s := min(GATHER_S * self._run.slots, TICK_S)) >= SHORTEST_S:
+            time.sleep(gather_s)
         for message in self._inbox.events(TICK_S):
             if isinstance(message, JobBegan):
                 self._jobs.began(message.job, message.manager, message.worker)
@@ -221,7 +228,9 @@ class Driver:
     # Before and after the loop
 
     def _warm_up(self) -> None:
-        """Let workers import the workflow, so that the first training and scoring need not wait for it."""
+        """Let workers import the workflow, so that the first training and scoring need not wait for it; and here what
+        reads frames, which would hold up the first choices."""
+        threading.Thread(target=import_module, args=("steersman.store.metadata",), daemon=True).start()
         for role, executor in self._run.site.executors.items():
             if role != "simulation" and not executor.in_driver:
                 self._jobs.submit(role, tasks.warm_up, str(self._run.directory.path))

@@ -160,15 +160,14 @@ class Publisher:
         if not self._outbox.send():
             return
         with contextlib.suppress(BusError):
-            for held in [held for held in self._held if held.after is not None and held.after <= segments]:
+            if done := [held for held in self._held if held.after is not None and held.after <= segments]:
                 with contextlib.suppress(LeaseExpired):  # run again elsewhere: the engine counts only one of the two
-                    self._space.ack(held.taken)
+                    self._space.ack([held.taken for held in done])
                 with self._lock:
-                    self._held.remove(held)
+                    self._held = [held for held in self._held if held not in done]
 
     def _renew(self) -> None:
         with self._lock:
             leases = [held.taken for held in self._held]
-        for taken in leases:
-            with contextlib.suppress(BusError):
-                self._space.renew(taken, self._lease_s)
+        with contextlib.suppress(BusError):  # of some the lease is over
+            self._space.renew(leases, self._lease_s)
