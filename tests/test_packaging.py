@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.test_layout import PACKAGE, ROOMS
 
@@ -158,6 +160,23 @@ def test_the_demo_installs_what_it_needs_and_the_tests_all() -> None:
     assert asked["demo"] == ["md"]
     assert len(asked["test"]) == 1
     assert {"md", "dev", "browser"} <= set(asked["test"][0].split(","))
+
+
+def test_the_lock_has_a_tested_version_of_all_that_it_lists() -> None:
+    """What its extras bring on this Python is in constraints.txt; else it would have whatever is newest that day."""
+    rule = (ROOT / "Makefile").read_text()
+    listed = re.search(r"foreach each,([\w ]+),--extra", rule)
+    assert listed
+    lines = (line.partition("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    pinned: dict[str, str] = {canonicalize_name(name): version for name, _, version in lines}
+    todo, known = {(PROJECT["name"], tuple(listed[1].split()))}, set[tuple[str, tuple[str, ...]]]()
+    while todo:
+        known.add(each := todo.pop())
+        for asked in map(Requirement, importlib.metadata.requires(each[0]) or []):
+            if asked.marker is None or any(asked.marker.evaluate({"extra": extra}) for extra in ("", *each[1])):
+                todo |= {(canonicalize_name(asked.name), tuple(sorted(asked.extras)))} - known
+    assert {name for name, _ in known} - pinned.keys() == {PROJECT["name"]}
+    assert f"TORCH := torch=={pinned['torch']}\n" in rule
 
 
 def test_elsewhere_make_runs_nothing(tmp_path: Path) -> None:
