@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
+from lab import rates
 from lab import weighted_ensemble as bench
 from steersman.steering import NEW, Decider, Novelty, Redundant, Scores, Steering, WeightedEnsemble
 from steersman.steering.errors import NoAnswerYet
@@ -59,6 +60,47 @@ def test_bins_do_not_mix_and_arrived_members_go_back_with_their_weight() -> None
     assert sums == pytest.approx({(1, 3): 0.7, (5,): 0.2, (7,): 0.0, (NEW,): 0.1})
     assert [each.index for each in chosen].count(5) == 3
     assert all(each.exact for each in chosen if each.index != NEW)
+
+
+BY_CHANCE = WeightedEnsemble(chance="q", members=20, target="there")
+
+
+@given(
+    ends=st.lists(
+        st.tuples(st.floats(1e-12, 1.0), st.sampled_from([0.0, 1e-300, 1e-6, 0.3, 1.0])), min_size=1, max_size=9
+    ),
+    seed=st.integers(0, 99),
+)
+def test_members_by_chance_are_a_constant_number_that_keeps_the_weight(
+    ends: list[tuple[float, float]], seed: int
+) -> None:
+    weights = [weight for weight, _ in ends]
+    scores = ended(weights, {"q": np.repeat([q for _, q in ends], 2).tolist(), "there": [0.0] * 2 * len(ends)})
+    chosen = BY_CHANCE.rank(scores, np.random.default_rng(seed))
+    assert len(chosen) == BY_CHANCE.members
+    assert sum(each.weight for each in chosen) == pytest.approx(sum(weights), rel=1e-9)
+    assert all(each.exact and each.weight > 0 for each in chosen)
+
+
+def test_by_chance_each_member_keeps_its_weight_on_average_and_the_likely_ones_are_copied() -> None:
+    """The mean over 4,000 draws, within 5 standard errors."""
+    weights, chance = [0.6, 0.38, 0.01, 0.01], [0.0, 1e-4, 0.5, 0.02]
+    scores = rates.with_an_arrival(ended(weights, {"q": np.repeat(chance, 2).tolist(), "there": [0.0] * 8}))
+    rng, draws = np.random.default_rng(0), 4000
+    kept, copies = np.zeros((draws, 4)), np.zeros(4)
+    for draw in kept:
+        for each in BY_CHANCE.rank(scores, rng):
+            draw[each.index // 2] += each.weight
+            copies[each.index // 2] += 1
+    error = kept.std(axis=0) / np.sqrt(draws)
+    assert (np.abs(kept.mean(axis=0) - weights) <= 5 * error + 1e-12).all()
+    assert copies[2] > 10 * copies[3] * 0.5 > copies[1] * 0.5
+
+
+@pytest.mark.parametrize("names", [{}, {"score": "x", "chance": "q"}])
+def test_a_policy_has_a_score_or_a_chance(names: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="chance"):
+        WeightedEnsemble(**names)
 
 
 def test_a_target_that_says_neither_yes_nor_no_is_refused() -> None:
@@ -202,3 +244,13 @@ def test_an_ensemble_passes_a_barrier_as_often_as_the_transfer_matrix_says() -> 
     assert found["hold"] >= 3
     assert found["mean"] == pytest.approx(found["exact"], rel=0.5)
     assert found["plain_error"] > 5 * found["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_rate_by_a_chance_is_that_of_the_transfer_matrix_however_wrong_the_chance_is(wrong: bool) -> None:
+    problem = replace(rates.two_wells(), rounds=300)
+    score = (lambda x: problem.exact(x) ** 0.7) if wrong else problem.exact
+    found = rates.measured(problem, WeightedEnsemble(chance="x", members=100, target="there"), [score] * 4)
+    assert found["hold"] >= 3
+    assert found["mean rate"] == pytest.approx(1.0, rel=0.9 if wrong else 0.5)

@@ -212,24 +212,34 @@ def worths(mean: np.ndarray, spread: np.ndarray, later: np.ndarray, above: float
 def split(
     weight: np.ndarray, worth: np.ndarray, order: np.ndarray, members: int, defensive: float, rng: np.random.Generator
 ) -> list[tuple[int, float]]:
-    """Share the weights of some members out among a number of copies.
-
-    Sorted by `order`, each member takes a stretch of a line in proportion to its weight times its worth; the line is
-    cut into equal parts. A part gives its whole weight to one of those that it is of, drawn in proportion to the weight
-    that each has in it, all parts by one random number. So weights keep their sum, and no average changes in
-    expectation.
+    """Share the weights of some members out among a number of copies, in proportion to weight times worth.
 
     Args:
         weight, worth, order: (n,), weights > 0.
-        defensive: share of the line that goes by weights alone.
+        defensive: share of the copies that goes by weights alone.
+    Returns: as of `drawn_along`.
+    """
+    wanted, share = weight * worth, weight / weight.sum()
+    if wanted.sum() > 0:
+        share = (1 - defensive) * wanted / wanted.sum() + defensive * share
+    return drawn_along(order, share, weight, members, rng)
+
+
+def drawn_along(
+    order: np.ndarray, share: np.ndarray, weight: np.ndarray, members: int, rng: np.random.Generator
+) -> list[tuple[int, float]]:
+    """Share the weights of some members out among a number of copies.
+
+    Sorted by `order`, each member takes a stretch of a line in proportion to its share; the line is cut into equal
+    parts. A part gives its whole weight to one of those that it is of, drawn in proportion to the weight that each has
+    in it, all parts by one random number. So weights keep their sum, and no average changes in expectation.
+
+    Args:
+        order, share, weight: (n,), shares >= 0, weights > 0.
     Returns: (which member goes on, its weight) for each copy.
     """
     at = np.argsort(order, kind="stable")
-    weight, wanted = weight[at], (weight * worth)[at]
-    share = weight / weight.sum()
-    if wanted.sum() > 0:
-        share = (1 - defensive) * wanted / wanted.sum() + defensive * share
-    line, held = (np.concatenate([[0.0], np.cumsum(each)]) for each in (share, weight))
+    line, held = (np.concatenate([[0.0], np.cumsum(each[at])]) for each in (share, weight))
     cuts = np.interp(np.arange(members + 1) / members * line[-1], line, held)
     cuts[0], cuts[-1] = 0.0, held[-1]  # also where the first or last one takes no stretch
     of_part = np.diff(cuts)

@@ -1,11 +1,16 @@
 """Scores of a round -> the members of the next one, split and merged in bins, their weights exact; and what follows.
 
     wf.steer(WeightedEnsemble("distance", edges=(0.4, 0.8, 1.6), members=4, target="there"))
+    wf.steer(WeightedEnsemble(chance="chance", members=100, target="there"))
 
 A member is one segment with a weight. The weights of a round sum to 1. A split shares a weight out among copies, which
 go on with different random numbers; a merge gives the weight of two members to one of them, drawn in proportion to
 their weights. Neither changes an average in expectation, so averages over the weighted frames are those of plain
 sampling, and events that are rare in plain sampling are seen often, with small weights.
+
+A model that knows the probability to come to the target (`models.Committor`) needs no bins. The number of copies of a
+member is in proportion to its weight times this probability, so that they are spread evenly over the barrier. A tenth
+of the copies is spread evenly along the log odds, and until a first member has arrived most are.
 
 Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics; Zhang, Jasnow and Zuckerman (2010), for any
 stochastic dynamics and any bins.
@@ -21,9 +26,13 @@ import numpy as np
 from steersman.steering.errors import NoAnswerYet
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.steering.splitting import drawn_along
 from steersman.system.numbers import Finite, Whole, checked
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
+SHARES = 0.8, 0.1, 0.1  # of copies by weight and chance, evenly along the log odds, by weight alone
+EXPLORING = 0.0, 0.9, 0.1  # while nobody has arrived: a model that has not seen the way knows no probabilities
+NO_CHANCE = 1e-9  # below it members are alike
 FEWEST = 10  # rounds of an average
 MEMORY = 2.5  # assumed ratio of the decay of the autocorrelation to its sum: more is less bias, and wider intervals
 LEVEL = 0.95
@@ -31,7 +40,7 @@ LEVEL = 0.95
 
 @checked
 class WeightedEnsemble(Policy):
-    """All ends of a round, split and merged in bins: members with weights, whose averages are those of plain sampling.
+    """All ends of a round, split and merged: members with weights, whose averages are those of plain sampling.
 
     All segments of a round end before the next begins. They should simulate the same time, and be random: from equal
     starts, unequal seeds must lead to unequal ends.
@@ -39,27 +48,31 @@ class WeightedEnsemble(Policy):
     Args:
         score: which bin a member is in: a scalar that `edges` cut into bins, or, without edges, the number of the bin.
         edges: ascending bounds between bins.
-        members: in each occupied bin.
+        members: in each occupied bin; with `chance` all of them.
+        chance: instead of `score`, the probability to come to the target before the beginning, 0 there.
         target: score that is true where a member has arrived. It goes back to the prepared start with its weight, so
             that the weight that arrives in a round becomes the rate; "": members never go back.
-    Raises: ValueError: no members, or edges that do not ascend.
+    Raises: ValueError: no members, edges that do not ascend, or both or neither of `score` and `chance`.
     Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics simulations for protein association reactions.
     """
 
-    score: str
+    score: str = ""
     edges: tuple[Finite, ...] = ()
     members: Whole = 4
     target: str = ""
+    chance: str = ""
 
     rounds = True
 
     def __post_init__(self) -> None:
         if np.ndim(self.edges) != 1 or (np.diff(self.edges) <= 0).any():
             raise ValueError(f"WeightedEnsemble(edges={self.edges!r:.60}): give a tuple of numbers that ascend")
+        if bool(self.score) == bool(self.chance):
+            raise ValueError(f"WeightedEnsemble(score={self.score!r}, chance={self.chance!r}): give one of them")
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (self.score, self.target) if self.target else (self.score,)
+        return tuple(filter(None, (self.score or self.chance, self.target)))
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """The whole next round. Before there are scores that tell bins all members go on, but those that arrived."""
@@ -69,14 +82,30 @@ class WeightedEnsemble(Policy):
         back = self._arrived(scores, ends) if self.target in scores.values else np.zeros(len(ends), bool)
         ranked = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
         ends = ends[~back]
-        if self.score not in scores.values:
+        if self.needs[0] not in scores.values:
             return ranked + [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
+        if self.chance:
+            return ranked + self._by_chance(scores, ends, rng)
         bins = self.bins(scores)[ends]
         for label in np.unique(bins):
             mine = ends[bins == label]
             kept = resample(scores.weight[mine].tolist(), self.members, rng)
             ranked += [self._goes_on(scores, mine[i], weight, f"in bin {label}") for i, weight in kept]
         return ranked
+
+    def _by_chance(self, scores: Scores, ends: np.ndarray, rng: np.random.Generator) -> list[Candidate]:
+        chance, weight = np.clip(scores.column(self.chance)[ends], 0, 1), scores.weight[ends]
+        odds = np.log((chance + NO_CHANCE) / (1 - chance + NO_CHANCE))
+        at = np.argsort(odds, kind="stable")
+        length = np.empty(len(at))
+        length[at] = np.gradient(odds[at]) if len(at) > 1 else 1.0
+        shares = [
+            each / each.sum() if each.any() else weight / weight.sum() for each in (weight * chance, length, weight)
+        ]
+        arrived = self.target in scores.values and (self._there(scores) & (scores.weight > 0)).any()
+        share = np.average(shares, axis=0, weights=SHARES if arrived else EXPLORING)
+        members = drawn_along(odds, share, weight, self.members, rng)
+        return [self._goes_on(scores, int(ends[i]), w, f"of chance {chance[i]:.2g}") for i, w in members]
 
     def warning(self, scores: Scores) -> str:
         """Said after the first round: nobody can go back yet, or all do at once from a start that is in the target."""

@@ -128,6 +128,11 @@ class Window(Mapping[str, np.ndarray]):
         """(rows,) int64, one for each frame: the same in every window of a run."""
         return np.concatenate([(number_of(s.walker) << 40) + np.arange(s.first, s.end) for s in self.spans])
 
+    @property
+    def weight(self) -> np.ndarray:
+        """(rows,) float64, of the member that made each frame; 1.0 where members have none."""
+        return np.repeat([span.weight for span in self.spans], [span.rows for span in self.spans])
+
     def lagged(self, lag: int | None = None, *, time: float | None = None) -> np.ndarray:
         """(m, 2) int64: rows of all pairs of frames, the second of which came of the first a lag later.
 

@@ -1,0 +1,163 @@
+"""Frames and two states -> the probability to come to the one before the other: the best coordinate of a transition.
+
+Axes: B batch, F inputs, H hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from steersman.models import device
+from steersman.models.errors import at_least
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.model import Model
+from steersman.models.networks.dense import Layers, dense, relative, through
+from steersman.models.networks.scale import of_alike
+from steersman.models.networks.tica import lagged, rows
+from steersman.system.errors import BadValue
+
+NOISE = 0.05  # of the inputs' common spread, added in training
+NOTHING = 1e-12  # of the mean square step of the probability: what its logarithm bears
+
+
+class Committor(Model):
+    """The probability to come to one state before another: a network of tanh layers, whose output is its log odds.
+
+    Args:
+        size: numbers of a row, F.
+        hidden: units of each hidden layer, H.
+    Source: Roux (2022), Transition rate theory, spectral analysis, and reactive paths, for the loss; Kang, Trizio and
+        Parrinello (2024), Computing the committor with the committor, for the log odds as a coordinate.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int, hidden: Sequence[int] = (32, 32)) -> None:
+        super().__init__(size=size, hidden=list(hidden))
+        at_least(1, size=size, hidden=min(hidden, default=0))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
+        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in zip([size, *hidden], [*hidden, 1], strict=True))
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        """(B, 1) log odds."""
+        return self.of_relative(((x_BF - self.mean) / self.scale).float())
+
+    def of_relative(self, x_BF: Tensor) -> Tensor:
+        """(B, 1) log odds of inputs less their mean, over their scale."""
+        *inner, last = self.linear
+        for layer in inner:
+            x_BF = torch.tanh(layer(x_BF))
+        odds: Tensor = last(x_BF)
+        return odds
+
+    @classmethod
+    def fit(
+        cls,
+        data: np.ndarray,
+        pairs: np.ndarray,
+        *,
+        begin: np.ndarray,
+        end: np.ndarray,
+        hidden: Sequence[int] = (32, 32),
+        weights: np.ndarray | None = None,
+        epochs: int = 60,
+        batch: int = 2000,
+        lr: float = 5e-3,
+        seed: int = 0,
+        init: Model | None = None,
+    ) -> Self:
+        """Fit to data (n, ...), each row flattened, all of one scale.
+
+        The committor is the function, 0 in one state and 1 in the other, that changes least within a lag, in the mean
+        square of equilibrium. Of a simulation that does not come back from `end`, as those of a weighted ensemble with
+        a target, its level sets are right and its values are a rising function of the probability. While no pair leads
+        into `end` it only tells the two states apart.
+
+        Args:
+            pairs: (m, 2) int, rows that are one lag apart, see `Window.lagged`; short beside the transition.
+            weights: (n,) float, of members, or of frames whose simulation was biased; None: all count alike. A pair has
+                that of its later frame, which is right also where a member was split between them.
+            begin, end: (n,) bool, which frames are in either state; some are to be in each, also of a simulation of
+                their own, in no pair.
+            init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
+        Returns: its card holds `entered`, the number of pairs that lead into `end`.
+        Raises: BadValue: no pairs, no frame in a state, one in both, or values that are not finite, or never change.
+        """
+        x, states = rows(data), np.stack([np.asarray(begin, bool), np.asarray(end, bool)], axis=1)
+        if not states.any(axis=0).all() or states.all(axis=1).any():
+            raise BadValue("frames in begin, end", states.sum(axis=0).tolist(), "some in each, and none in both")
+        lagged(x, pairs, None)  # refuses what no coordinate can be fitted to
+        first, second = np.asarray(pairs).T
+        weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[second]
+        entered = int((states[second, 1] & ~states[first, 1] & (weight > 0)).sum())
+        known = np.flatnonzero(states.any(axis=1))  # for the states' own term they need not be in a pair
+        first, second = np.append(first, known), np.append(second, known)
+        weight = np.append(weight / weight.sum() * len(first), np.zeros(len(known)))
+        with seeded(seed):
+            model = cls(x.shape[1], hidden)
+        model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
+        model.scale.fill_(float(np.sqrt(x.var(axis=0).mean())))
+        model.warm_start(of_alike(model, init, "scale"))
+        parts = *(relative(model.mean, model.scale, x[at]) for at in (first, second)), states[first], states[second]
+        tensors = [torch.from_numpy(np.asarray(part, np.float32)) for part in (*parts, weight[:, None])]
+        model.to(device.best())
+        loss = _changes if entered else _apart
+        fit(model, tuple(tensors), loss, epochs=epochs, batch=min(batch, len(first)), lr=lr, seed=seed)
+        model.to("cpu")
+        model.card["entered"] = entered
+        return model.eval()
+
+    def dense_layers(self) -> Layers:
+        """As of `Model`."""
+        return dense(self.mean, self.scale, *self.linear)
+
+    def encode(self, data: np.ndarray) -> np.ndarray:
+        """Log odds of data (n, ...). Returns: (n, 1) float64. Raises: BadValue: rows of another size, or NaN."""
+        return through(self.dense_layers(), rows(data, self.config["size"]))
+
+    def chance(self, data: np.ndarray) -> np.ndarray:
+        """(n,) float64: the probability to come to `end` before `begin`. Raises: as of `encode`."""
+        return np.asarray(1 / (1 + np.exp(-self.encode(data)[:, 0])))
+
+
+def _changes(model: Committor, x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    """The logarithm of the mean square step of the probability within a lag, 0 and 1 in the states by their names; and
+    how far from these the network is there."""
+    odds = [_noisy(model, each) for each in (x, y)]
+    now, later = (
+        torch.sigmoid(each) * (1 - state.sum(dim=1)) + state[:, 1]
+        for each, state in zip(odds, (of_x, of_y), strict=True)
+    )
+    step = (weight[:, 0] * (later - now) ** 2).mean()
+    chance = torch.sigmoid(odds[1])
+    apart = _mean(of_y[:, 0], chance**2) + _mean(of_y[:, 1], (1 - chance) ** 2)
+    return {"loss": torch.log(step + NOTHING) + apart}
+
+
+def _apart(model: Committor, x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    """The cross entropy of telling the states apart."""
+    odds = _noisy(model, y)
+    return {"loss": _mean(of_y[:, 0], softplus(odds)) + _mean(of_y[:, 1], softplus(-odds))}
+
+
+def _within(chance: Tensor, state: Tensor) -> Tensor:
+    """(B,) the probability, which is 0 or 1 in the states."""
+    return chance * (1 - state.sum(dim=1)) + state[:, 1]
+
+
+def _noisy(model: Committor, x: Tensor) -> Tensor:
+    """(B,) log odds."""
+    return model.of_relative(x + (NOISE if model.training else 0.0) * torch.randn_like(x))[:, 0]
+
+
+def _mean(state: Tensor, value: Tensor) -> Tensor:
+    """Of the rows in a state, each (B,); 0 of none."""
+    return (state * value).sum() / state.sum().clamp_min(1.0)
