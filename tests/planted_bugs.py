@@ -176,7 +176,7 @@ BUGS = [
         "tests/journal/test_segments.py"),
     Bug("journal/state.py", "            self.valueless.discard(name)\n", "", "tests/data/test_facts.py"),
     Bug("steering/weighted_ensemble.py", "(weight * chance, length, weight)", "(weight, length, weight)", ENSEMBLE),
-    Bug("steering/weighted_ensemble.py", "drawn_along(odds, share, weight,", "drawn_along(odds, share, share,", ENSEMBLE),
+    Bug("steering/weighted_ensemble.py", "(odds, share, weight,", "(odds, share, share,", ENSEMBLE),
     Bug("models/networks/committor.py", "_within(chance, of_y) - _within(now, of_x)", "chance - now",
         "tests/models/networks/test_committor.py"),
     Bug("models/networks/committor.py", "(weight[:, 0] * change**2)", "(change**2)",

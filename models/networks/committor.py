@@ -131,13 +131,9 @@ class Committor(Model):
 def _changes(model: Committor, x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, weight: Tensor) -> dict[str, Tensor]:
     """The logarithm of the mean square step of the probability within a lag, 0 and 1 in the states by their names; and
     how far from these the network is there."""
-    odds = [_noisy(model, each) for each in (x, y)]
-    now, later = (
-        torch.sigmoid(each) * (1 - state.sum(dim=1)) + state[:, 1]
-        for each, state in zip(odds, (of_x, of_y), strict=True)
-    )
-    step = (weight[:, 0] * (later - now) ** 2).mean()
-    chance = torch.sigmoid(odds[1])
+    now, chance = (torch.sigmoid(_noisy(model, each)) for each in (x, y))
+    change = _within(chance, of_y) - _within(now, of_x)
+    step = (weight[:, 0] * change**2).mean()
     apart = _mean(of_y[:, 0], chance**2) + _mean(of_y[:, 1], (1 - chance) ** 2)
     return {"loss": torch.log(step + NOTHING) + apart}
 
