@@ -34,9 +34,9 @@ from steersman.apps import double_well, mueller_brown
 from steersman.benchmarks.three_figures import rounded
 from steersman.models import Committor
 from steersman.steering import NEW, Scores, WeightedEnsemble
-from steersman.steering.weighted_ensemble import arrivals, passage
+from steersman.steering.weighted_ensemble import ENOUGH, arrivals, passage
 
-LEARN = 20, 100, 200, 400, 800, 1600  # rounds after which a model is fitted
+LEARN = 20, 40, 80, 160, 320, 640, 1280  # rounds after which a model is fitted
 MOST = 30_000  # pairs of a fit
 NO_POLICY = WeightedEnsemble("x")  # each arm has its own
 SEGMENT = 50  # steps on the Mueller-Brown surface
@@ -91,7 +91,7 @@ def measured(passage_: Passage, policy: WeightedEnsemble, scores: Sequence[Score
     learners = [None if score else Learner(passage_, seed) for seed, score in enumerate(scores)]
     newest, places = [NOTHING for _ in seeds], [np.empty((0, len(problem.start))) for _ in seeds]
     came: list[list[np.ndarray]] = [[] for _ in seeds]
-    members = 0
+    members, arrived = 0, [0 for _ in seeds]
     for number in range(1, passage_.rounds + 1):
         chosen = [policy.rank(newest[seed], choices[seed]) for seed in seeds]
         begin = [
@@ -110,18 +110,21 @@ def measured(passage_: Passage, policy: WeightedEnsemble, scores: Sequence[Score
             places[seed] = x
             newest[seed] = replace(_scored(problem, x, weights), values=values)
             came[seed].append(arrivals(newest[seed], values["there"])[:, 0])
-            if np.any(came[seed]):
-                newest[seed] = with_an_arrival(newest[seed])
+            arrived[seed] += int(values["there"].sum())
+            if arrived[seed] >= ENOUGH:
+                newest[seed] = with_arrivals(newest[seed])
     return agreement(passage_, np.array(came), members * problem.segment / len(scores))
 
 
-def with_an_arrival(scores: Scores) -> Scores:
-    """Scores of the newest round, and a frame of an earlier one that says that somebody has arrived."""
-    values = {name: np.append(column, name == "there") for name, column in scores.values.items()}
+def with_arrivals(scores: Scores) -> Scores:
+    """Scores of the newest round, and frames of an earlier one that say that enough have arrived."""
+    more = np.zeros(ENOUGH, int)
+    values = {name: np.append(column, more + (name == "there")) for name, column in scores.values.items()}
     return replace(
-        scores, values=values, walker=np.append(scores.walker, 0), row=np.append(scores.row, 0),
-        segment=np.append(scores.segment, 0), starts=np.append(scores.starts, 0), ends=np.append(scores.ends, False),
-        weight=np.append(scores.weight, 1.0), round=np.append(scores.round, 0),
+        scores, values=values, walker=np.append(scores.walker, more), row=np.append(scores.row, more),
+        segment=np.append(scores.segment, more), starts=np.append(scores.starts, more),
+        ends=np.append(scores.ends, more > 0), weight=np.append(scores.weight, more + 1.0),
+        round=np.append(scores.round, more),
     )  # fmt: skip
 
 
@@ -168,9 +171,7 @@ class Learner:
         pairs, weight = np.stack([np.arange(n), n + np.arange(n)], axis=1), np.zeros(len(data))
         weight[n : 2 * n] = weights[rows]
         begin, end = self._passage.states(data)
-        self._model = Committor.fit(
-            data, pairs, begin=begin, end=end, weights=weight, seed=self._seed, init=self._model
-        )
+        self._model = Committor.fit(data, pairs, begin=begin, end=end, weights=weight, seed=self._seed)
 
 
 def target_frames(passage_: Passage, moves: int = 300) -> np.ndarray:

@@ -30,7 +30,7 @@ def fit(p, frames, last):  # what is known beforehand of the other well: where i
     x = np.concatenate([frames["position"], np.random.default_rng(0).normal((1, 0), (0.1, 0.07), (300, 2))])
     weights = np.append(frames.weight, np.zeros(300))
     states = {"begin": x[:, 0] < -EDGE, "end": x[:, 0] > EDGE}
-    return models.Committor.fit(x, frames.lagged(1), weights=weights, init=last, **states)
+    return models.Committor.fit(x, frames.lagged(1), weights=weights, **states)
 
 @wf.score(early=True)
 def place(p, model, frames):

@@ -18,11 +18,11 @@ from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.dense import Layers, dense, relative, through
-from steersman.models.networks.scale import of_alike
 from steersman.models.networks.tica import lagged, rows
 from steersman.system.errors import BadValue
 
 NOISE = 0.05  # of the inputs' common spread, added in training
+ENOUGH = 30  # pairs that lead into the end
 NOTHING = 1e-12  # of the mean square step of the probability: what its logarithm bears
 
 
@@ -72,14 +72,14 @@ class Committor(Model):
         batch: int = 2000,
         lr: float = 5e-3,
         seed: int = 0,
-        init: Model | None = None,
     ) -> Self:
         """Fit to data (n, ...), each row flattened, all of one scale.
 
         The committor is the function, 0 in one state and 1 in the other, that changes least within a lag, in the mean
         square of equilibrium. Of a simulation that does not come back from `end`, as those of a weighted ensemble with
-        a target, its level sets are right and its values are a rising function of the probability. While no pair leads
-        into `end` it only tells the two states apart.
+        a target, its level sets are right and its values are a rising function of the probability. While fewer than 30
+        pairs lead into `end` it only tells the two states apart. It never goes on from another one: one that was fitted
+        to few pairs may be a step, which no later fit comes back from.
 
         Args:
             pairs: (m, 2) int, rows that are one lag apart, see `Window.lagged`; short beside the transition.
@@ -87,29 +87,27 @@ class Committor(Model):
                 that of its later frame, which is right also where a member was split between them.
             begin, end: (n,) bool, which frames are in either state; some are to be in each, also of a simulation of
                 their own, in no pair.
-            init: a fitted one to go on from, left as it is; used where mean and spread of the data are about the same.
         Returns: its card holds `entered`, the number of pairs that lead into `end`.
-        Raises: BadValue: no pairs, no frame in a state, one in both, or values that are not finite, or never change.
+        Raises: BadValue: no frame in a state, one in both, or values that are not finite, or never change.
         """
         x, states = rows(data), np.stack([np.asarray(begin, bool), np.asarray(end, bool)], axis=1)
         if not states.any(axis=0).all() or states.all(axis=1).any():
             raise BadValue("frames in begin, end", states.sum(axis=0).tolist(), "some in each, and none in both")
-        lagged(x, pairs, None)  # refuses what no coordinate can be fitted to
-        first, second = np.asarray(pairs).T
+        first, second = np.asarray(pairs, np.int64).reshape(-1, 2).T
         weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[second]
         entered = int((states[second, 1] & ~states[first, 1] & (weight > 0)).sum())
         known = np.flatnonzero(states.any(axis=1))  # for the states' own term they need not be in a pair
         first, second = np.append(first, known), np.append(second, known)
-        weight = np.append(weight / weight.sum() * len(first), np.zeros(len(known)))
+        weight = np.append(weight, np.zeros(len(known))) * len(first) / max(weight.sum(), NOTHING)
+        lagged(x, np.stack([first, second], axis=1), None)  # refuses what never changes
         with seeded(seed):
             model = cls(x.shape[1], hidden)
         model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
         model.scale.fill_(float(np.sqrt(x.var(axis=0).mean())))
-        model.warm_start(of_alike(model, init, "scale"))
         parts = *(relative(model.mean, model.scale, x[at]) for at in (first, second)), states[first], states[second]
         tensors = [torch.from_numpy(np.asarray(part, np.float32)) for part in (*parts, weight[:, None])]
         model.to(device.best())
-        loss = _changes if entered else _apart
+        loss = _changes if entered >= ENOUGH else _apart
         fit(model, tuple(tensors), loss, epochs=epochs, batch=min(batch, len(first)), lr=lr, seed=seed)
         model.to("cpu")
         model.card["entered"] = entered

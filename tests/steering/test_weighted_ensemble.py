@@ -85,7 +85,7 @@ def test_members_by_chance_are_a_constant_number_that_keeps_the_weight(
 def test_by_chance_each_member_keeps_its_weight_on_average_and_the_likely_ones_are_copied() -> None:
     """The mean over 4,000 draws, within 5 standard errors."""
     weights, chance = [0.6, 0.38, 0.01, 0.01], [0.0, 1e-4, 0.5, 0.02]
-    scores = rates.with_an_arrival(ended(weights, {"q": np.repeat(chance, 2).tolist(), "there": [0.0] * 8}))
+    scores = rates.with_arrivals(ended(weights, {"q": np.repeat(chance, 2).tolist(), "there": [0.0] * 8}))
     rng, draws = np.random.default_rng(0), 4000
     kept, copies = np.zeros((draws, 4)), np.zeros(4)
     for draw in kept:

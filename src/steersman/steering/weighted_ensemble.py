@@ -10,7 +10,7 @@ sampling, and events that are rare in plain sampling are seen often, with small 
 
 A model that knows the probability to come to the target (`models.Committor`) needs no bins. The number of copies of a
 member is in proportion to its weight times this probability, so that they are spread evenly over the barrier. A tenth
-of the copies is spread evenly along the log odds, and until a first member has arrived most are.
+of the copies is spread evenly along the log odds, and until some members have arrived most are.
 
 Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics; Zhang, Jasnow and Zuckerman (2010), for any
 stochastic dynamics and any bins.
@@ -31,7 +31,8 @@ from steersman.system.numbers import Finite, Whole, checked
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 SHARES = 0.8, 0.1, 0.1  # of copies by weight and chance, evenly along the log odds, by weight alone
-EXPLORING = 0.0, 0.9, 0.1  # while nobody has arrived: a model that has not seen the way knows no probabilities
+EXPLORING = 0.0, 0.9, 0.1  # while few have arrived: a model that has not seen the way knows no probabilities
+ENOUGH = 30  # frames in the target
 NO_CHANCE = 1e-9  # below it members are alike
 FEWEST = 10  # rounds of an average
 MEMORY = 2.5  # assumed ratio of the decay of the autocorrelation to its sum: more is less bias, and wider intervals
@@ -102,7 +103,7 @@ class WeightedEnsemble(Policy):
         shares = [
             each / each.sum() if each.any() else weight / weight.sum() for each in (weight * chance, length, weight)
         ]
-        arrived = self.target in scores.values and (self._there(scores) & (scores.weight > 0)).any()
+        arrived = self.target in scores.values and (self._there(scores) & (scores.weight > 0)).sum() >= ENOUGH
         share = np.average(shares, axis=0, weights=SHARES if arrived else EXPLORING)
         members = drawn_along(odds, share, weight, self.members, rng)
         return [self._goes_on(scores, int(ends[i]), w, f"of chance {chance[i]:.2g}") for i, w in members]
