@@ -84,7 +84,7 @@ class WeightedEnsemble(Policy):
         ranked = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
         ends = ends[~back]
         if self.needs[0] not in scores.values:
-            return ranked + [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
+            return ranked + [self._goes_on(scores, int(i), scores.weight[i], "it has no score yet") for i in ends]
         if self.chance:
             return ranked + self._by_chance(scores, ends, rng)
         bins = self.bins(scores)[ends]
