@@ -50,8 +50,8 @@ def program(
     Raises:
         BadInput: the program cannot be started. BadValue: `args` is no list with a program.
         CommandFailed: it ended with another exit code than 0; the frames before that have been given.
-        EngineError: it ended well, but left arrays that it had appended and not committed; or a function that answers
-            it kept what it was given.
+        EngineError: it ended with 0, but without `steersman_close`, or with arrays that it had not committed; or a
+            function that answers it kept what it was given.
     """
     calls, asked_at = _Calls(start, out), math.inf
     with directory(cwd) as folder, Line(_host()) as line:
@@ -79,7 +79,8 @@ def program(
                         return
             if process.returncode:
                 raise failed(args, process.returncode, folder)
-            calls.close()
+            if not calls.closed:  # STOP of Fortran is 0, too, whatever the program stops for
+                raise EngineError(f"{args[0]} ended with exit code 0 before it called steersman_close")
 
 
 def _host() -> str | None:
@@ -101,11 +102,13 @@ class _Calls:
 
     Attributes:
         ended: the program has.
+        closed: it has said that no more frames come.
     """
 
     def __init__(self, start: Start, out: Segment) -> None:
         self._start, self._out = start, out
         self.ended: Callable[[], bool] = lambda: False
+        self.closed = True  # as long as it calls nothing
         self._first: dict[str, Item] = {}  # arrays of the first frame
         self._next: dict[str, Item] = {}  # of the next one
         self._frame: dict[str, Any] = {}
@@ -127,10 +130,11 @@ class _Calls:
         if self._next:
             raise BadInput(f"{', '.join(self._next)} was appended without a commit")
         self._keep()
+        self.closed = True
 
     def values(self, call: Request) -> list[np.ndarray] | str:
         """What is wanted, in its order; or a sentence why there is none. Raises: EngineError: it is refused."""
-        start, out = self._start, self._out
+        start, out, self.closed = self._start, self._out, False
         match call.what:
             case Do.CLOSE:
                 self.close()

@@ -81,15 +81,16 @@ def library(built: Callable[..., str]) -> str:
 
 @pytest.fixture
 def calling(library: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """A program of these lines, which has opened its line."""
+    """A program of these lines, which has opened its line, and closes it."""
     monkeypatch.setenv("STEERSMAN_LIBRARY", library)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
-    def words(lines: str, opened: bool = True) -> list[str]:
+    def words(lines: str, opened: bool = True, closes: bool = True) -> list[str]:
         head = (
             "import os, signal, sys, time\nfrom tests.apps.solver import *\n" + "must(lib.steersman_open())\n" * opened
         )
-        return [sys.executable, "-c", head + textwrap.dedent(lines)]
+        tail = "\nmust(lib.steersman_close())" * (closes and "steersman_close" not in lines)
+        return [sys.executable, "-c", head + textwrap.dedent(lines) + tail]
 
     return words
 
@@ -473,7 +474,7 @@ def test_by_tcp_strangers_are_refused_and_hold_nobody_up(calling: Callable[..., 
                     answer = wire.recv(ANSWER.size, socket.MSG_PEEK)
             assert ANSWER.unpack(answer)[1] == REFUSED
             assert not line.connected
-        program = calling('print(ask("x", {}, {}))')
+        program = calling('print(ask("x", {}, {}))', closes=False)
         environment = {**os.environ, **line.environment, "STEERSMAN_SOCKET": "/nowhere"}
         with subprocess.Popen(program, env=environment) as process:
             while (call := line.next(WAIT_S)) is None:
@@ -501,7 +502,7 @@ def test_another_major_version_is_refused_with_both_numbers(
     newer = (HERE / "steersman.h").read_text().replace("STEERSMAN_MAJOR 1", "STEERSMAN_MAJOR 7")
     (tmp_path / "steersman.h").write_text(newer)
     shutil.copy(HERE / "steersman.c", tmp_path)
-    words = calling("print(lib.steersman_open(), said())", opened=False)
+    words = calling("print(lib.steersman_open(), said())", opened=False, closes=False)
     library = built("gcc", "-shared", "-fPIC", tmp_path / "steersman.c", name="newer.so")
     monkeypatch.setenv("STEERSMAN_LIBRARY", library)
     assert frames(words, cwd=tmp_path) == []
@@ -592,6 +593,16 @@ def test_what_an_answer_raises_fails_the_segment(calling: Callable[..., list[str
 def test_arrays_that_were_appended_and_not_committed_are_told(calling: Callable[..., list[str]]) -> None:
     with pytest.raises(EngineError):
         frames(calling('lib.steersman_append(of("u", np.zeros(3)))'))
+
+
+def test_a_program_that_ends_well_before_it_closes_has_failed_and_its_frames_are_kept(
+    calling: Callable[..., list[str]],
+) -> None:
+    """STOP of Fortran ends with 0, whatever it stops for."""
+    given = program(calling("commit(1.0, u=np.zeros(3))", closes=False), Start(), Out(seed=5, frames=9, seconds=99))
+    assert next(given)["time"] == 1.0
+    with pytest.raises(EngineError):
+        next(given)
 
 
 def test_tuples_are_exchanged_by_the_walker(calling: Callable[..., list[str]], tmp_path: Path) -> None:

@@ -122,6 +122,12 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     assert "redundant" in found["prune"].found
 
 
+def test_a_model_that_a_bar_keeps_out_is_said_not_to_be_used(write: WriteMine) -> None:
+    found = steps(write(train=HEADS["train"].replace("9)", "9), most=-1.0") + FIT))
+    assert "not used" in found["train"].found
+    assert "not used" in found["train again"].found
+
+
 def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
     """But a task by itself, which plans call. An estimate of too few frames is no mistake."""
     more = """

@@ -22,6 +22,7 @@ from steersman.journal.records import (
     Stage,
     Start,
     Tell,
+    Trained,
     Training,
 )
 from steersman.journal.state import State
@@ -152,7 +153,13 @@ def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:
 
 
 def foreseen(
-    frames: int, *, segments: int, draws: int = 0, first: int = 100, trained: bool = False, rounds: bool = False
+    frames: int,
+    *,
+    segments: int,
+    draws: int = 0,
+    first: int = 100,
+    trained: int = 0,
+    rounds: bool = False,
 ) -> str:
     """What is foretold of a run with a budget of frames, whose segments had three each."""
     story: list[Record] = [Run(rounds=rounds), Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)]
@@ -161,8 +168,9 @@ def foreseen(
         story += [Start(t=1.0, start=number, seed=number, slot=0), Began(t=1.0, **made)]
         story.append(Ended(t=1.0, **made, end_row=3 * number + 3, how="finished"))
         story.append(Published(t=1.0, walker=0, frames=3 * number + 3, segments=number + 1))
-    if trained:
-        story.append(Training(t=1.0, model=1, frames=3 * segments))
+    for model in range(1, trained + 1):
+        story += [Trained(t=1.0, model=model - 1, accepted=False, reason="")] * (model > 1)
+        story.append(Training(t=1.0, model=model, frames=3 * segments))
     limits = {"frames": frames} if frames else {"hours": 1.0}
     return ending.without_model(State(story), budget(**limits), first, draws, 2.0)
 
@@ -184,6 +192,7 @@ def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:
     assert foreseen(99, segments=2) != ""
     assert foreseen(99, segments=0) == "", "nothing is known yet"
     assert foreseen(0, segments=2) == "", "a budget of hours alone says nothing of frames"
-    assert foreseen(300, segments=49, trained=True) == ""
-    assert foreseen(300, segments=50, trained=True).startswith("half of the budget")
-    assert foreseen(300, segments=50, trained=True, rounds=True) == "", "in rounds walkers wait for it"
+    assert foreseen(300, segments=49, trained=1) == ""
+    assert foreseen(300, segments=50, trained=1).startswith("half of the budget")
+    assert "first" not in foreseen(300, segments=50, trained=2), "one was not used"
+    assert foreseen(300, segments=50, trained=1, rounds=True) == "", "in rounds walkers wait for it"

@@ -13,7 +13,7 @@ import pytest
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
 from steersman.stages.params import Params
-from steersman.stages.rules import Every, doubling, every
+from steersman.stages.rules import Every, doubling, every, until_used
 from steersman.stages.workflow import Workflow
 from steersman.steering import (
     Dbscan,
@@ -200,6 +200,8 @@ WRONG: dict[str, Callable[[], Any]] = {
     "below": lambda: reached("most", 3, below="no"),  # type: ignore[arg-type]
     "levels": lambda: new().yardstick(levels=[math.nan]),
     "gate": lambda: new().train(when=every(frames=1), gate=5),  # type: ignore[arg-type]
+    "a bar that is no number": lambda: new().train(when=every(frames=1), most=math.nan),
+    "a first training after the last": lambda: until_used(first=5000, last=3333),
     "a budget that is True": lambda: budget(frames=True),
     "a share that is True": lambda: new().steer(explore=True),
     "parameters that are no class": lambda: new(params={"frames": 3}),

@@ -307,6 +307,7 @@ class _Trial:
                 fit=functools.partial(stage.function, self._params),
                 score=functools.partial(scoring.function, self._params),
                 frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
+                most=None if math.isinf(stage.most) else stage.most,
                 directory=self._folder / f"{version}", version=version,
             )  # fmt: skip
         self._model = self._model or training.load_model(self._folder / f"{version}")

@@ -79,6 +79,8 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
         return f"{words}: too few for the first training, which needs {first}; no model will steer this run"
     if state.run.rounds or state.models.under_way is None or rule.share(state.progress(now)) < HALF:
         return ""  # in rounds nothing is spent meanwhile
+    if len(state.models) > 1:
+        return "half of the budget is spent, and no model was used yet: nothing steers or pushes until one is"
     words = "half of the budget is spent while the first model is trained, which may come too late to steer"
     return f"{words}; a larger budget gives it time, and with --rounds walkers wait for it"
 

@@ -115,9 +115,11 @@ def until_used(*, first: int, last: float = math.inf) -> Every:
 
     With `@wf.train(most=)`, which trainings at `last` frames or more do not have to reach.
 
-    Raises: ValueError: a count below 1.
+    Raises: ValueError: a count below 1. BadValue: the first training is after the last, so that no model is judged.
     """
     _count("until_used", first=first, last=last)
+    if first > last:
+        raise BadValue("until_used(first)", first, f"at most last={last:g}, from which on any model is used")
     return UntilUsed(first, first, last)
 
 

@@ -164,7 +164,10 @@ class Shared:
         name, n = self.function.__name__, len(wires)
         try:
             inputs = {each: np.stack([waiting[wire][each] for wire in wires]) for each in waiting[wires[0]]}
-            outputs = {each: np.asarray(x) for each, x in self.function(*given[wires[0]][1:], inputs).items()}
+            returned = self.function(*given[wires[0]][1:], inputs)
+            if not isinstance(returned, Mapping):
+                raise TypeError(f"it returned {returned!r:.60}; return arrays by their names")
+            outputs = {each: np.asarray(x) for each, x in returned.items()}
             if odd := [each for each, x in outputs.items() if x.shape[:1] != (n,)]:
                 raise TypeError(
                     f"output {odd[0]} has shape {outputs[odd[0]].shape}: give a row for each of {n} walkers"

@@ -277,6 +277,7 @@ class Workflow:
         check("@wf.train", Whole, ranks=ranks, window=window)
         check("@wf.train", Count, gpus=gpus)
         check("@wf.train", Seconds, hang_s=hang_s)
+        check("@wf.train", Annotated[float, Interval(gt=-math.inf)], most=most)
         if not isinstance(gate, str) and not callable(gate):
             raise TypeError(f"@wf.train(gate={gate!r:.60}): give the name of a score, or a function")
         if (ranks > 1) == (Strategy.parse(strategy).name == "single"):

@@ -34,7 +34,10 @@ CHOSE_NONE = (
     "the policy chose no start: until the budget was spent too little was scored, or all scores were alike; try a "
     "larger budget or --rounds"
 )
-PUSHED_NONE = "no segment was pushed: the budget was spent before there was a bias; try a larger budget or --rounds"
+PUSHED_NONE = (
+    "no segment was pushed: the budget was spent before a model was used and had a bias; `status` says why models were "
+    "not used; else try a larger budget or --rounds"
+)
 PRUNES_NONE = "the prune rule ends nothing: in rounds, frames are scored when their segments have ended"
 STAGES = ("train", "score", "steer", "bias", "label")  # that steering needs
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds

@@ -117,7 +117,7 @@ def judge(
 ) -> dict[str, Any]:
     """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used.
 
-    Nor is one whose number at the gate is more than `most`.
+    Nor is one whose number at the gate is more than `most`, or which has none.
     """
     if not isinstance(gate, str):
         score, gate = _with(score, gate)
@@ -128,7 +128,8 @@ def judge(
         return verdict | {"accepted": most is None, "reason": "there are no held-out frames yet"}
     new, old = _arrays(score(model, held_out)), _arrays(score(last, held_out)) if last is not None else {}
     if gate not in new:
-        return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare, see @wf.train(gate=)"}
+        reason = f"the scores have no {gate!r} to compare, see @wf.train(gate=)"
+        return verdict | {"accepted": most is None, "reason": reason}
     mean = float(np.mean(new[gate]))
     verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
     if not np.isfinite(mean):
