@@ -73,13 +73,13 @@ int main(int argc, char **argv) { /* ask|append|write TIMES BYTES */
   if (!strcmp(argv[1], "append")) {
     for (int64_t i = 0; i < n; i++)
       x[0] = (double)i, steersman_must(steersman_append(in)), steersman_must(steersman_commit((double)i));
-    return 0;
+    return steersman_close();
   }
   TIMED("in", steersman_must(steersman_ask("sum", &in, 1, &sum, 1)));
   TIMED("both_ways", steersman_must(steersman_ask("echo", &in, 1, &out, 1)));
   if (memcmp(x, y, bytes)) return 3;
   TIMED("copy", memcpy(y, x, bytes));
-  return y[0] != x[0];
+  return steersman_close() || y[0] != x[0];
 }
 """
 
