@@ -127,6 +127,8 @@ def run(
     """
     if seed < 0:
         raise BadValue("seed", seed, "give 0 or more")
+    if hot_K is not None and not hot_K >= temperature_K:
+        raise BadValue("hot_K", hot_K, f"give at least temperature_K, {temperature_K:g}")
     heat_K = hot_K if start.learns and start.model is None else None
     cooled = hot_K is not None and heat_K is None and bool(start.frame.get("hot", False))
     hot_ps = np.inf if heat_K is not None else min(SETTLE_PS, duration_ps - report_ps) if cooled else 0.0

@@ -17,6 +17,7 @@ import pytest
 
 from steersman import Params, Workflow, budget
 from steersman.stages.shared import RECORDED, Shared
+from steersman.system.errors import BadValue
 
 WALKERS, WAIT_MS = 3, 3_000.0  # those who ask at once are not answered by the clock
 
@@ -131,5 +132,6 @@ def test_a_workflow_records_that_its_segments_need_not_repeat() -> None:
         workflow = Workflow("w", Params, stop=budget(frames=1))
         workflow.answer(shared=shared)(answered)
         assert (RECORDED in [stage.recorded for stage in workflow.stages]) == shared
-    with pytest.raises(ValueError, match="gpus"):
-        workflow.answer(gpus=1)
+    for alone in ({"gpus": 1}, {"batch": 4}, {"wait_ms": 2.0}):
+        with pytest.raises(BadValue):
+            workflow.answer(**alone)

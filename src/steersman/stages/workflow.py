@@ -31,6 +31,7 @@ from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Ste
 from steersman.steering.decide import steered
 from steersman.store import Variable
 from steersman.system.calls import called
+from steersman.system.errors import BadValue
 from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole, check
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -358,11 +359,13 @@ class Workflow:
             batch: walkers that are answered together at most.
             wait_ms: so long the first one waits for others, unless all wait.
             gpus: 1: the model is on the GPU of that process, if it has one.
-        Raises: ValueError: one of the numbers makes no sense, or there is a GPU for what is not shared.
+        Raises: BadValue: one of the numbers makes no sense, or is given for what is not shared.
         """
         check("@wf.answer", Whole, batch=batch)
         check("@wf.answer", NotNegative, wait_ms=wait_ms)
-        check("@wf.answer", Annotated[int, Interval(ge=0, le=int(shared))], gpus=gpus)
+        check("@wf.answer", Annotated[int, Interval(ge=0, le=1)], gpus=gpus)
+        if not shared and (batch, wait_ms, gpus) != (64, 1.0, 0):
+            raise BadValue("@wf.answer(shared)", shared, "batch, wait_ms and gpus are of shared=True")
 
         def decorate(function: F) -> F:
             checked = _stage("answer", function, self)

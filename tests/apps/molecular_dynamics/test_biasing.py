@@ -272,6 +272,8 @@ def test_it_is_hot_until_there_is_a_model_and_then_settles(dipeptide: Molecule) 
     assert (anew[-1].state["positions"] == cooled[-1].state["positions"]).all()
     with pytest.raises(UnknownName):
         segment(Start(dipeptide, {"positions": first[-1].positions}, **known), hot_K=900.0)
+    with pytest.raises(BadValue):
+        segment(Start(dipeptide), hot_K=200.0)
 
 
 def test_a_start_that_failed_takes_half_of_the_time_step(dipeptide: Molecule) -> None:
