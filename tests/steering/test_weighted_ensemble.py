@@ -97,10 +97,18 @@ def test_by_chance_each_member_keeps_its_weight_on_average_and_the_likely_ones_a
     assert copies[2] > 10 * copies[3] * 0.5 > copies[1] * 0.5
 
 
-@pytest.mark.parametrize("names", [{}, {"score": "x", "chance": "q"}])
+@pytest.mark.parametrize(
+    "names", [{}, {"score": "x", "chance": "q"}, {"chance": "q"}, {"chance": "q", "target": "there", "edges": (0.5,)}]
+)
 def test_a_policy_has_a_score_or_a_chance(names: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="chance"):
         WeightedEnsemble(**names)
+
+
+def test_a_chance_that_is_no_probability_is_refused() -> None:
+    scores = ended([0.5, 0.5], {"q": [0.1, 0.1, 2.5, 2.5], "there": [0.0] * 4})
+    with pytest.raises(ValueError, match=r"2\.5"):
+        BY_CHANCE.rank(scores, np.random.default_rng(0))
 
 
 def test_a_target_that_says_neither_yes_nor_no_is_refused() -> None:

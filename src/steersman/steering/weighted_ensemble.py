@@ -34,6 +34,7 @@ SHARES = 0.8, 0.1, 0.1  # of copies by weight and chance, evenly along the log o
 EXPLORING = 0.0, 0.9, 0.1  # while few have arrived: a model that has not seen the way knows no probabilities
 ENOUGH = 30  # frames in the target
 NO_CHANCE = 1e-9  # below it members are alike
+ROUNDING = 1e-6  # beyond 0 and 1
 FEWEST = 10  # rounds of an average
 MEMORY = 2.5  # assumed ratio of the decay of the autocorrelation to its sum: more is less bias, and wider intervals
 LEVEL = 0.95
@@ -53,7 +54,8 @@ class WeightedEnsemble(Policy):
         chance: instead of `score`, the probability to come to the target before the beginning, 0 there.
         target: score that is true where a member has arrived. It goes back to the prepared start with its weight, so
             that the weight that arrives in a round becomes the rate; "": members never go back.
-    Raises: ValueError: no members, edges that do not ascend, or both or neither of `score` and `chance`.
+    Raises: ValueError: no members, edges that do not ascend, both or neither of `score` and `chance`, or a chance with
+        edges or without a target.
     Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics simulations for protein association reactions.
     """
 
@@ -70,6 +72,8 @@ class WeightedEnsemble(Policy):
             raise ValueError(f"WeightedEnsemble(edges={self.edges!r:.60}): give a tuple of numbers that ascend")
         if bool(self.score) == bool(self.chance):
             raise ValueError(f"WeightedEnsemble(score={self.score!r}, chance={self.chance!r}): give one of them")
+        if self.chance and (self.edges or not self.target):
+            raise ValueError("WeightedEnsemble(chance=): give it a target, and no edges")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -95,7 +99,9 @@ class WeightedEnsemble(Policy):
         return ranked
 
     def _by_chance(self, scores: Scores, ends: np.ndarray, rng: np.random.Generator) -> list[Candidate]:
-        chance, weight = np.clip(scores.column(self.chance)[ends], 0, 1), scores.weight[ends]
+        chance, weight = np.clip(given := scores.column(self.chance)[ends], 0, 1), scores.weight[ends]
+        if len(odd := given[abs(given - chance) > ROUNDING]):
+            raise ValueError(f"the chance {self.chance!r} is {odd[0]:g} of a frame; return a probability for each")
         odds = np.log((chance + NO_CHANCE) / (1 - chance + NO_CHANCE))
         at = np.argsort(odds, kind="stable")
         length = np.empty(len(at))
@@ -103,8 +109,8 @@ class WeightedEnsemble(Policy):
         shares = [
             each / each.sum() if each.any() else weight / weight.sum() for each in (weight * chance, length, weight)
         ]
-        arrived = self.target in scores.values and (self._there(scores) & (scores.weight > 0)).sum() >= ENOUGH
-        share = np.average(shares, axis=0, weights=SHARES if arrived else EXPLORING)
+        arrived = (self._there(scores) & (scores.weight > 0)).sum() if self.target in scores.values else 0
+        share = np.average(shares, axis=0, weights=SHARES if arrived >= ENOUGH else EXPLORING)
         members = drawn_along(odds, share, weight, self.members, rng)
         return [self._goes_on(scores, int(ends[i]), w, f"of chance {chance[i]:.2g}") for i, w in members]
 
