@@ -141,7 +141,7 @@ def test_a_finished_run_goes_on_unless_its_new_budget_is_spent(ended: Path) -> N
     assert not state.finished
     assert state.wishes.settings == {"frames": 501, "steps": 7}
     assert state.sessions[-1].after == ended_at
-    assert made.stop_rule.reason(state.progress(state.now)) is None
+    assert made.rules.stop.reason(state.progress(state.now)) is None
     again = State(read(directory.journal))
     assert (again.wishes.settings, again.finished) == (state.wishes.settings, False)
     tell, session = [record for record in read(directory.journal) if isinstance(record, Tell | Session)][-2:]
@@ -180,7 +180,7 @@ def test_who_stops_a_run_does_not_wait_for_its_report(
     monkeypatch.setattr("steersman.dashboard.report.write_report", draw)
     monkeypatch.setattr("steersman.calls.start.write_crate", lambda *given: None)
     monkeypatch.setattr(campaigns, "_leave", leave)
-    made: Any = SimpleNamespace(state=state, stop_rule=None)
+    made: Any = SimpleNamespace(state=state, rules=SimpleNamespace(stop=None))
     with pytest.raises(SystemExit) as end:
         campaigns._finish(RunDirectory(ended), made, report=True, require_goal=False, as_json=False)
     assert (end.value.code, len(found)) == (130, drawn)

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steersman import open_run
 from steersman.data.history import History
 from steersman.data.replay import lines, replay
 from steersman.data.why import tree
 from steersman.journal import file as journal
 from steersman.journal.records import Began, Start
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import Candidate, Novelty, Policy, Random, Scores, Steering, WeightedEnsemble
 from steersman.system.errors import BadInput
@@ -26,21 +28,36 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=["asynchronous", "rounds"])
 def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """Parameters that its policy depends on are changed in its middle."""
     cwd = tmp_path_factory.mktemp("steered")
-    words = ["run", "double_well", "--set", "frames=100000000", "--set", "train_every=500", "--set", "barrier_kT=30",
+    text = (
+        (loading.SHIPPED / "double_well.py")
+        .read_text()
+        .replace("class DoubleWell(Params):", "class DoubleWell(Params):\n    bins: int = 20")
+    )
+    (cwd / "wells.py").write_text(text.replace('wf.steer(Novelty("z")', 'wf.steer(lambda p: Novelty("z", bins=p.bins)'))
+    words = ["run", "wells.py", "--set", "frames=100000000", "--set", "train_every=500", "--set", "barrier_kT=30",
              "--seed", 5, "--run-dir", cwd / "run"]  # fmt: skip
     driver = started(*words, *(["--rounds"] if request.param == "rounds" else []), cwd=cwd)
-    finished(driver, cwd / "run", until=lambda state: [r.policy for r in state.decisions].count("Novelty") > 4)
+    said: list[str] = []
+
+    def enough(state: State) -> bool:
+        chosen = state.chosen["Novelty"]
+        if chosen > 2 and not said:
+            said.append(open_run(cwd / "run").tell("set", {"bins": 2}))
+        return chosen > 10
+
+    finished(driver, cwd / "run", until=enough)
     return RunDirectory(cwd / "run")
 
 
 def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
-    told = replay(steered, loading.load(steered.workflow).steering)
+    told = replay(steered, loading.load(steered.workflow))
     starts = [r for r in journal.read(steered.journal, Start) if r.again is None]
     assert told["decisions"] == len(starts) > 10
     assert told["different"] == []
     assert told["kept"] == sum(record.policy == "explore" for record in starts)
-    assert any(record.policy == "Novelty" for record in starts)
+    assert {bool(record.set) for record in starts if record.policy == "Novelty"} == {False, True}
 
 
 def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, tmp_path: Path) -> None:
@@ -49,7 +66,7 @@ def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, t
     kinds = [json.loads(line)["kind"] for line in lines]
     for end in (kinds.index("scored"), len(lines) // 2):  # the first: a model was never there
         cut.journal.write_text("".join(lines[:end]))
-        told = replay(cut, loading.load(cut.workflow).steering)
+        told = replay(cut, loading.load(cut.workflow))
         assert told["decisions"] > 1
         assert told["different"] == []
 
@@ -79,7 +96,7 @@ class Broken(Policy):
 
 
 def test_a_policy_that_fails_is_told_with_what_its_fallback_chose(steered: RunDirectory) -> None:
-    told = replay(steered, loading.load(steered.workflow).steering, Steering(Broken(), fallback=Random()))
+    told = replay(steered, loading.load(steered.workflow), Steering(Broken(), fallback=Random()))
     at_first = 4  # starts at most, before there are frames to choose from
     assert 0 <= told["decisions"] - told["kept"] - told["failed"]["ValueError: no idea"] <= at_first
     assert any("ValueError: no idea" in line for line in lines(told))
@@ -90,7 +107,7 @@ def test_a_policy_that_fails_is_told_with_what_its_fallback_chose(steered: RunDi
 )
 def test_a_policy_that_needs_what_the_run_lacks_is_refused(steered: RunDirectory, policy: Policy, lacks: str) -> None:
     with pytest.raises(BadInput, match=lacks):
-        replay(steered, loading.load(steered.workflow).steering, Steering(policy))
+        replay(steered, loading.load(steered.workflow), Steering(policy))
 
 
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:

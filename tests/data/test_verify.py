@@ -231,7 +231,7 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
 
 
 def test_each_version_of_a_bias_is_made_again_from_the_scores_it_was_made_of(copy: RunDirectory) -> None:
-    told = replay(copy, loading.load(copy.workflow).steering)
+    told = replay(copy, loading.load(copy.workflow))
     assert told["different"] == []
     assert told["same_biases"] == told["biases"] == len(opened(copy.path)[1].mode(Biases).versions) >= 2
 

@@ -105,7 +105,7 @@ def test_members_are_drawn_and_run_as_drawn_and_counted(ran: Callable[[str], Pat
     drawn = [record.draw["point"] for record in journal.read(directory.journal, Start)]
     run = np.concatenate([directory.frames.read("point", span)[::24] for span in published.spans(state)])
     np.testing.assert_array_equal(run, drawn)
-    assert replay(directory, loading.load(directory.workflow).steering)["different"] == []
+    assert replay(directory, loading.load(directory.workflow))["different"] == []
     stored = xarray.open_zarr(directory.frames.path / "w0")
     assert stored.vorticity.dims == ("frame", "lat", "lon")
     assert stored.vorticity.attrs["units"] == "s-1"

@@ -70,7 +70,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert len(control) == len(starts) / 2
     assert not any(start.bias for start in control)
     assert all(start.with_model for start in pushed)
-    found = replay(directory, loading.load(directory.workflow).steering)
+    found = replay(directory, loading.load(directory.workflow))
     assert (found["different"], found["biases"], found["same_biases"]) == (
         [],
         len(state.mode(Biases).versions),

@@ -173,7 +173,6 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
     with driver(server) as (made, space, recorder):
         space.put_many((TELL, message) for message in said)
         made._people.listen()
-        made._follow_settings()
         dead = [message for _, message in space.take_many_nowait(dead_letters(TELL), dict, n=ALL)]
         answers = space.take_many_nowait(ANSWER, str, bool, str, n=ALL)
         assert len(dead) + len(answers) == len(said)
@@ -190,7 +189,6 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
 def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> None:
     """After the budget, while the last training is awaited, it may be raised; after the loop nothing helps."""
     with driver(server) as (made, space, recorder):
-        made._follow_settings()
 
         def done(*words: str) -> bool:
             new = str(next(_numbers))
@@ -210,7 +208,6 @@ def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> No
         assert not done("pin", "w0.0:4")
         assert not done("pause")
         assert done("set", "frames=70000")
-        made._follow_settings()
         assert done("pin", "w0.0:5"), "it goes on now"
         made._ends = End(outcome="budget", reason="it is spent")
         assert not any(done(*words) for words in (["set", "frames=80000"], ["finish"], ["pin", "w0.0:6"]))
@@ -226,7 +223,6 @@ def test_what_is_given_up_at_the_end_is_noted(server: Server, monkeypatch: pytes
         for name in ("_step", "_hear"):
             monkeypatch.setattr(made, name, lambda *_: None)
         left = iter([True, not ends])
-        made._follow_settings()
         learning = type("Learning", (), {"busy": property(lambda _: next(left, not ends)), "training": False})
         monkeypatch.setattr(learning, "advance", lambda *_: None, raising=False)
         monkeypatch.setattr(made, "_learning", learning())

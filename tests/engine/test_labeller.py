@@ -43,7 +43,7 @@ from steersman.journal.records import (
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import Doubtful, Scores
+from steersman.steering import Doubtful, Scores, Steering
 from steersman.store import GroupWriter, Labelled
 from steersman.system.errors import UnknownName
 
@@ -154,12 +154,13 @@ class Story:
         return replace(blank, values=values, model=1)
 
     def label(self, steps: int = 160) -> None:
+        self.workflow.steering = Steering(label=self.rule)
         run = Driven(
             directory=self.directory, workflow=self.workflow, params=Params(), site=self.site, recorder=self.recorder,
             seed=1,
         )  # fmt: skip
         assert self.workflow.labelling is not None
-        labeller = Labeller(run, self.workflow.labelling, self.rule, self.workers, lambda: 0.0)  # type: ignore[arg-type]
+        labeller = Labeller(run, self.workflow.labelling, self.workers, lambda: 0.0)  # type: ignore[arg-type]
         for _ in range(steps):
             labeller.advance(self.scores, choose=True)
             self.workers.step()

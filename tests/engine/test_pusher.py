@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman import Workflow, budget
 from steersman.dashboard.live.watched import columns_of
 from steersman.data import tables
 from steersman.data.history import History
@@ -54,7 +55,6 @@ from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
 from .mortal import Killed, Mortal
 
 BIAS = Opes("z", barrier_kT=8, lost=-0.3)  # so that a few are
-STEERING = Steering(Unsteered(), bias=BIAS)
 SLOTS, ROUNDS, FRAMES, STEPS = 2, 8, 10, 3
 ACCEPTED = {2: True, 4: False, 6: True}  # trainings, by the round that they end
 
@@ -83,6 +83,12 @@ def segment(directory: RunDirectory, start: Start, x: float) -> tuple[np.ndarray
             x += -step * (32 * x * (x * x - 1) + push) + np.sqrt(2 * step) * noise
         found.append((x, float(bias.energy(coordinate(x, start.with_model))) if bias else 0.0))
     return np.array(found)[:, 0], np.array(found)[:, 1]
+
+
+def steered(bias: Opes) -> Workflow:
+    workflow = Workflow("line", stop=budget(frames=1))
+    workflow.steer(bias=bias)
+    return workflow
 
 
 class Ran:
@@ -185,10 +191,10 @@ def test_a_run_in_rounds_that_was_killed_makes_the_same_versions_and_frames(unbr
 def test_each_version_has_the_recorded_hash_and_is_made_again_from_its_scores(unbroken: Ran) -> None:
     for each in unbroken.state.mode(Biases).versions:
         assert hashlib.sha256(file_of(unbroken.directory, each.bias).read_bytes()).hexdigest() == each.sha256
-    found = replay(unbroken.directory, STEERING)
+    found = replay(unbroken.directory, steered(BIAS))
     assert (found["decisions"], found["different"]) == (SLOTS * ROUNDS, [])
     assert (found["biases"], found["same_biases"]) == (ROUNDS, ROUNDS)
-    other = replay(unbroken.directory, Steering(Unsteered(), bias=replace(BIAS, barrier_kT=9)))
+    other = replay(unbroken.directory, steered(replace(BIAS, barrier_kT=9)))
     assert (other["biases"], other["same_biases"]) == (ROUNDS, 0)
 
 
@@ -239,7 +245,7 @@ def test_a_control_is_never_pushed_and_all_others_are(tmp_path: Path) -> None:
     weight = reweighted(History(ran.directory), scores).weight
     made = zip(scores.walker.tolist(), scores.segment.tolist(), strict=True)
     assert not weight[[starts_of(ran)[each].start in control for each in made]].any()
-    assert replay(ran.directory, Steering(Unsteered(), bias=bias))["different"] == []
+    assert replay(ran.directory, steered(bias))["different"] == []
     killed = Ran(tmp_path / "killed", (29, 25), bias=bias)
     assert (killed.versions, killed.by_start) == (ran.versions, ran.by_start)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,10 +94,17 @@ def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
     workflow.train(when=every(frames=99), gate=gate)(lambda p, frames, last: None)
     recorder = recorder_of(tmp_path)
     recorder.record_all([Training(model=1, frames=4), Trained(model=1, accepted=True, reason="the first")])
-    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
+    scorer = scorer_of(tmp_path, workflow, recorder, Done())
     assert sum(step(scorer) for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)
     assert repr(missing) in scorer.hopeless or not missing
+
+
+def scorer_of(
+    folder: Path, workflow: Workflow, recorder: Recorder, jobs: Any, clock: Callable[[], float] = time.monotonic
+) -> Scorer:
+    steering = lambda: workflow.steering_rule(Params())  # noqa: E731
+    return Scorer(RunDirectory(folder), workflow, steering, recorder, jobs, load_site("laptop"), clock)
 
 
 def step(scorer: Scorer, *, at_once: bool = False) -> bool:
@@ -155,8 +164,8 @@ def test_scores_that_no_start_waits_for_come_once_a_second(
     workflow.score(batch=8)(lambda p, model, frames: {})
     workflow.steer(policy)
     recorder, now = recorder_of(tmp_path), [0.0]
-    directory, jobs, site = RunDirectory(tmp_path), Done(), load_site("laptop")
-    scorer = Scorer(directory, workflow, recorder, jobs, site, lambda: now[0])  # type: ignore[arg-type]
+    jobs = Done()
+    scorer = scorer_of(tmp_path, workflow, recorder, jobs, lambda: now[0])
 
     def scored(at_once: bool = at_once) -> int:
         for _ in range(3):
@@ -192,7 +201,7 @@ def test_the_scores_of_a_new_model_take_the_place_of_the_old_ones_once_they_are_
     workflow.score(batch=4)(lambda p, model, frames: {})
     workflow.steer(Novelty("x"))
     recorder = recorder_of(tmp_path)
-    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Twice(), load_site("laptop"))  # type: ignore[arg-type]
+    scorer = scorer_of(tmp_path, workflow, recorder, Twice())
 
     def scored() -> list[tuple[int, int]]:
         """The model, and how many frames have its scores, after each of some steps."""
@@ -223,7 +232,7 @@ def test_scores_before_the_first_model_are_measured_and_lack_what_needs_it(tmp_p
         folder.mkdir()
         recorder = recorder_of(folder)
         workflow = workflow_of(early=early)
-        scorer = Scorer(RunDirectory(folder), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
+        scorer = scorer_of(folder, workflow, recorder, Done())
         for _ in range(3):
             step(scorer)
         state = recorder.state
@@ -260,7 +269,7 @@ def test_why_a_metric_has_no_value_is_said_once_and_too_few_rounds_are_no_failur
         return passage(np.stack([rounds, np.zeros(len(rounds))])).value
 
     workflow.metrics = {"passage_time": passage_time, "fails": lambda scores: 1 / 0}
-    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
+    scorer = scorer_of(tmp_path, workflow, recorder, Done())
     for _ in range(workflow.most_failures + 5):
         scorer._measure(early=False)
     [told] = [note for note in recorder.state.notes if isinstance(note, Note)]

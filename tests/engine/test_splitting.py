@@ -108,7 +108,7 @@ def test_the_page_shows_each_member_with_its_forecast_and_the_estimate(ran: RunD
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory) -> None:
-    found = replay(ran, loading.load(ran.workflow).steering)
+    found = replay(ran, loading.load(ran.workflow))
     assert (found["decisions"], found["different"]) == (MEMBERS * WINDOW * WINDOWS, [])
 
 

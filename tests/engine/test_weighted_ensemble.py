@@ -109,7 +109,7 @@ def test_an_ensemble_whose_newest_round_was_damaged_is_said_not_to_go_on(ran: Ru
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory, rounds: list[list[Start]]) -> None:
-    found = replay(ran, loading.load(ran.workflow).steering)
+    found = replay(ran, loading.load(ran.workflow))
     assert (found["decisions"], found["different"]) == (sum(len(each) for each in rounds), [])
     line = json.loads(ran.decisions.read_text().splitlines()[-1])
     assert line["reason"].startswith("goes on with weight")
@@ -121,5 +121,5 @@ def test_analyse_reads_the_weights(ran: RunDirectory, scores: Scores) -> None:
     assert len(found.members) == len(found.features) == len(scores)
     angles = np.arctan2(found.features[:, 2:], found.features[:, :2])
     np.testing.assert_array_equal(six_wells.grid_cells(angles, 8), found.members.values["cell"])
-    said = by_weights(found, loading.load(ran.workflow).steering.policy)
+    said = by_weights(found, History(ran).steering(loading.load(ran.workflow)).policy)
     assert "too few" in said["weighted"]["problem"], "a dozen rounds are not an answer"

@@ -200,7 +200,7 @@ class Campaign:
         self._check_starts(state)
         self._check_labels(state)
         assert verify(self.directory) == []
-        again = replay(self.directory, loading.load(self.directory.workflow).steering)
+        again = replay(self.directory, loading.load(self.directory.workflow))
         assert again["different"] == [], "the journal tells what was known when a start was chosen"
         assert again["same_biases"] == again["biases"], "and when a version of the bias was made"
         assert [bias.bias for bias in state.mode(Biases).versions] == list(

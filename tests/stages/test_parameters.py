@@ -12,8 +12,8 @@ from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.rules import Every, every
-from steersman.stages.workflow import Workflow
-from steersman.steering import Doubtful, Progress, StopRule, Unsteered, budget, trusted
+from steersman.stages.workflow import STEERS, Workflow
+from steersman.steering import Doubtful, Novelty, Opes, Progress, StopRule, Unsteered, budget, trusted
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
@@ -42,6 +42,35 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "every")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+def test_steering_follows_the_parameters_but_not_where_frames_have_weights_by_it() -> None:
+    workflow = Workflow("steers", Values, stop=budget(frames=1))
+    workflow.simulate()(lambda params, start, out: None)
+    workflow.score(lambda p, model, frames: {})
+    workflow.steer(lambda p: Novelty("z", bins=p.count), explore=lambda p: p.count / 10)
+    first, second = (workflow.steering_rule(Values(count=count)) for count in (1, 2))
+    assert (first.policy, second.policy, second.explore) == (Novelty("z", bins=1), Novelty("z", bins=2), 0.2)
+    loading.check_rules(workflow, Values(count=2), first)
+    with pytest.raises(BadValue):
+        loading.check_rules(workflow, Values(count=11), first)
+    biased = Workflow("biased", Values, stop=budget(frames=1))
+    biased.simulate()(lambda params, start, out: None)
+    biased.score(lambda p, model, frames: {})
+    biased.steer(bias=lambda p: Opes("z", barrier_kT=10.0 + p.count))
+    before = biased.steering_rule(Values())
+    loading.check_rules(biased, Values(count=1), before)
+    with pytest.raises(BadValue):
+        loading.check_rules(biased, Values(count=2), before)
+
+
+def test_a_label_rule_of_the_parameters_needs_a_label_stage_as_any_does() -> None:
+    workflow = Workflow("labels", Values, stop=budget(frames=1))
+    workflow.simulate()(lambda params, start, out: None)
+    workflow.score(lambda p, model, frames: {})
+    workflow.steer(label=lambda p: Doubtful("z", above=p.count))
+    with pytest.raises(BadInput):
+        loading.check_rules(workflow, Values())
 
 
 class Nameless(StopRule):
@@ -101,15 +130,16 @@ def test_a_run_that_nothing_can_show_to_be_trusted_is_refused_for_it_would_not_e
         loading.check_rules(workflow, Values())
 
 
-@pytest.mark.parametrize("rule", ["stop", "when"])
-@pytest.mark.parametrize("given", [400, None])
+@pytest.mark.parametrize("rule", ["stop", "when", *STEERS])
+@pytest.mark.parametrize("given", ["400", None])
 def test_a_function_that_gives_no_rule_is_refused_with_its_line(rule: str, given: object) -> None:
     rules: dict[str, Any] = {"stop": budget(frames=1), "when": every(frames=1)} | {rule: lambda p: given}
     workflow = Workflow("rules", Values, stop=rules["stop"])
     workflow.train(when=rules["when"])(lambda params, frames, last: None)
+    workflow.steer(**{"policy": Unsteered(), **{name: rules[name] for name in STEERS if name in rules}})
     with pytest.raises(BadValue) as refused:
         loading.check_rules(workflow, Values())
-    assert refused.value.name == rule
+    assert refused.value.name == (rule if rule in ("stop", "when") else "steer")
     assert f"({__file__}, line " in str(refused.value.value)
     assert repr(given) in refused.value.problem
 

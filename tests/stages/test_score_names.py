@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman import Workflow, budget
+from steersman import Params, Workflow, budget
 from steersman.engine import campaign
 from steersman.stages import loading, score_names
 from steersman.stages.errors import BadWorkflow
@@ -67,7 +67,7 @@ def test_names_are_known_where_all_of_them_are_written_out(
 def test_every_shipped_workflow_is_given_what_it_asks_for(file: Path) -> None:
     workflow = loading.load(file)
     names = score_names.written(workflow.scoring.function) if workflow.scoring else None
-    assert names is None or score_names.lacking(workflow, names) == ""
+    assert names is None or score_names.lacking(workflow, workflow.steering_rule(workflow.params()), names) == ""
 
 
 SCORED = """
@@ -101,7 +101,7 @@ def test_a_run_whose_steering_asks_for_another_name_does_not_begin(tmp_path: Pat
 def test_a_score_with_the_name_of_a_column_is_told() -> None:
     """`weight` is a column of biased runs alone."""
     wf = Workflow("mine", stop=budget(frames=1))
-    assert score_names.lacking(wf, {"x", "weight"}) == ""
-    assert score_names.lacking(wf, {"x", "time"}) != ""
+    assert score_names.lacking(wf, wf.steering_rule(Params()), {"x", "weight"}) == ""
+    assert score_names.lacking(wf, wf.steering_rule(Params()), {"x", "time"}) != ""
     wf.steer(bias=Opes("x", barrier_kT=10))
-    assert score_names.lacking(wf, {"x", "weight", "energy_kT"}) != ""
+    assert score_names.lacking(wf, wf.steering_rule(Params()), {"x", "weight", "energy_kT"}) != ""

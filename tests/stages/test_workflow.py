@@ -125,9 +125,9 @@ def test_a_workflow_is_steered_once_by_its_file() -> None:
     wf.steer(Unsteered())
     with pytest.raises(TypeError):
         wf.steer(Random())
-    assert isinstance(wf.steering.policy, Unsteered)
+    assert isinstance(wf.steering_rule(Params()).policy, Unsteered)
     exec("wf.steer(Random())", {"wf": wf, "Random": Random})  # as a variant of a workflow that it imports
-    assert isinstance(wf.steering.policy, Random)
+    assert isinstance(wf.steering_rule(Params()).policy, Random)
 
 
 def test_a_metric_that_would_hide_a_column_is_refused() -> None:

@@ -49,7 +49,7 @@ def analysis(run: Unbiased, workflow: Workflow, score: str, states: Sequence[str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewPassages)  # it is one of the problems
         said = answer(run, workflow, states)
-    bias = workflow.steering.bias
+    bias = run.history.steering(workflow).bias
     figure = draw(run, score or (bias.score if bias else ""))
     return Analysis(said, figure, CAPTION, facts(said), {"With 95 % intervals": rows(said)}, lines(said))
 

@@ -90,7 +90,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     if workflow.scoring is None or not results.scores.values:
         raise TooLittle(f"{runs[0].path} has no scores; analyse a run whose score stage has worked")
     scores = results.scores
-    name = score or place_of(scores, workflow)
+    name = score or place_of(results, workflow)
     if name not in scores.values:
         raise UnknownName("score", name, scores.values)
     look = placed(results, workflow, name)

@@ -139,7 +139,7 @@ class _Trial:
     def __init__(self, workflow: Workflow, params: Params, folder: Path) -> None:
         assert workflow.simulation is not None
         self.workflow, self._params, self._folder = workflow, params, folder
-        self._simulation, self._steering = workflow.simulation, workflow.steering
+        self._simulation, self.steering = workflow.simulation, workflow.steering_rule(params)
         self._stop = workflow.stop_rule(params)
         self._labelled: Labelled | None = None
         self._prepared: Any = None
@@ -208,8 +208,8 @@ class _Trial:
             )
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
-        if self._bias and self._steering.bias:
-            self._check_bias(self._steering.bias, self._bias, out)
+        if self._bias and self.steering.bias:
+            self._check_bias(self.steering.bias, self._bias, out)
         if not (self._out or start.draw or out.seed_read or random_numbers.states() != random):
             alike = "segments that begin alike are the same, but for random numbers of a generator of their own"
             ended += f"; out.seed was never read: {alike}"
@@ -250,7 +250,7 @@ class _Trial:
         if self._simulation.exact and not self._out.restart:
             return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
         self._unread |= isinstance(frame, WatchedMapping) and frame.unread
-        if not self._unread or self._simulation.exact or self._steering.policy.draws:
+        if not self._unread or self._simulation.exact or self.steering.policy.draws:
             return ""
         where = "where another gave its state to out.state" if self._exact else "whatever frame is chosen"
         begins = f"segments begin at the prepared start, {'or ' if self._exact else ''}{where}"
@@ -344,7 +344,7 @@ class _Trial:
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
         assert self.workflow.scoring is not None
         values = self.workflow.scoring.function(self._params, self._model, frames)
-        return training.checked_scores(values, frames.rows, self._steering.seen.intersection(frames))
+        return training.checked_scores(values, frames.rows, self.steering.seen.intersection(frames))
 
     def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
         """Frames are scored as they come, one alone too."""
@@ -358,7 +358,7 @@ class _Trial:
 
     def push(self) -> str:
         """Of the frames of the one segment."""
-        bias = self._steering.bias
+        bias = self.steering.bias
         assert bias is not None
         if problem := bias.lacks(self._scores.values):
             raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
@@ -368,17 +368,17 @@ class _Trial:
         return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
 
     def steer(self) -> str:
-        for policy in (self._steering.policy, self._steering.fallback):
+        for policy in (self.steering.policy, self.steering.fallback):
             if len(self._scores) or policy.draws:
                 self._needed(policy)
                 policy.load()
                 policy.rank(self._scores, self._rng)  # a decider would keep what it raises for itself
-        decider = Decider(self._steering)
+        decider = Decider(self.steering)
         choice = decider.choose(self._scores, self._rng)
         if decider.trouble:
             raise decider.trouble
         self.candidate = choice.candidate
-        warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
+        warning = self.steering.policy.warning(self._scores) if len(self._scores) else ""
         return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
     def _needed(self, rule: Policy | SegmentRule) -> None:
@@ -388,7 +388,7 @@ class _Trial:
                 raise UnknownName(f"score for {who}", name, self._scores.values)
 
     def prune(self) -> str:
-        rule = self._steering.prune
+        rule = self.steering.prune
         assert rule is not None
         self._needed(rule)
         return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"

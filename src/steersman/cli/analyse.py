@@ -98,7 +98,7 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
             "`steersman resume RUN --workflow FILE` takes without a new simulation"
         )
     data = trajectories.read(runs, score)
-    return answer.analysis(data, markov.build(data, states, lag), workflow.steering.policy)
+    return answer.analysis(data, markov.build(data, states, lag), histories[0].steering(workflow).policy)
 
 
 def _make(folder: Path) -> None:

@@ -113,7 +113,7 @@ def resume(
 
     directory = run_directory.open_run(run)
     made = campaign.resume(directory, bus_url=bus, assignments=assignments, source=workflow, **place)
-    _check_goal(made.stop_rule, required=require_goal)
+    _check_goal(made.rules.stop, required=require_goal)
     if made.state.finished and not (made.told or made.mended):
         _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
     where = escape(f"{run} at {made.state.frames:,} frames")
@@ -228,11 +228,11 @@ def _finish(
     if as_json:
         _print_json(directory, state)
     else:
-        seen = overview(state, directory.path, rule=made.stop_rule)
+        seen = overview(state, directory.path, rule=made.rules.stop)
         out.print(display.closing(seen))
         display.print_outcome(seen)
         weighs, rounds = any(mode.weighs for mode in state.modes), state.run.rounds
-        if outcome == "budget" and (why := made.workflow.steering.unused(state.chosen, weighs=weighs, rounds=rounds)):
+        if outcome == "budget" and (why := made.rules.steering.unused(state.chosen, weighs=weighs, rounds=rounds)):
             out.plain(why)
         if any(state.segments):
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name

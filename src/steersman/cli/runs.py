@@ -181,10 +181,10 @@ def replay(
     directory = run_directory.open_run(run)
     if code:
         trust.trust(directory.workflow)
-    own = trust.load(directory.workflow).steering
+    workflow = trust.load(directory.workflow)
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     with run_directory.reading(directory):
-        outcome = replaying.replay(directory, own, other)
+        outcome = replaying.replay(directory, workflow, other)
     say(json.dumps(outcome) if as_json else "\n".join(replaying.lines(outcome)))
 
 

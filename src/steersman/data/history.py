@@ -28,7 +28,9 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
-from steersman.steering import Scores, StopRule
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.steering import Scores, Steering, StopRule
 from steersman.store.names import SegmentName
 from steersman.system import reading
 
@@ -198,6 +200,10 @@ class History:
             return {}
         settings = self.directory.settings()
         return settings | {"params": settings["params"] | self.state.wishes.settings}
+
+    def steering(self, workflow: Workflow) -> Steering:
+        """How its workflow steers, by its parameters of now."""
+        return workflow.steering or workflow.steering_rule(loading.checked(workflow, self.settings()["params"]))
 
     @property
     def params(self) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, of_rounds, stale, unscored
 from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng
 from steersman.system.errors import BadValue, told
@@ -25,21 +27,21 @@ from steersman.system.errors import BadValue, told
 SHOWN = 20
 
 
-def replay(directory: RunDirectory, own: Steering, other: Steering | None = None) -> dict[str, Any]:
+def replay(directory: RunDirectory, workflow: Workflow, other: Steering | None = None) -> dict[str, Any]:
     """Decide again.
 
     Args:
-        own: how the run's workflow steers.
+        workflow: that of the run.
         other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
         ([walker, row, segment] or None), policy and reason; failed: what the policy raised, and how often; of the run's
         own bias how many versions were made again, and how many of these have the recorded SHA-256; remade: in words.
     Raises: BadValue: `other` needs scores that were not recorded, or rounds.
     """
-    chosen = other or own
+    again = _Replay(directory, workflow, other)
+    own, chosen = again.own, other or again.own
     if chosen.policy.rounds and not own.policy.rounds:
         raise BadValue("--policy", chosen.policy.name, "it chooses whole rounds, and this run chose its starts singly")
-    again = _Replay(directory, Decider(chosen), own)
     for record in journal.read(directory.journal):
         again.take(record)
     missing = [name for name in (*chosen.needs, *chosen.fallback.needs) if name not in again.names]
@@ -87,10 +89,11 @@ class _Replay:
         remade: what the modes of the run made, and makes again.
     """
 
-    def __init__(self, directory: RunDirectory, decider: Decider, own: Steering) -> None:
-        self._directory, self._decider = directory, decider
+    def __init__(self, directory: RunDirectory, workflow: Workflow, other: Steering | None) -> None:
+        self._directory, self._workflow, self._other = directory, workflow, other
         self._state = State()
-        self.remade = [remaking for mode in self._state.modes if (remaking := mode.remaking(own))]
+        self._steer()
+        self.remade = [remaking for mode in self._state.modes if (remaking := mode.remaking(self.own))]
         self._boards: dict[int, Scoreboard] = {}
         self._scores: Scores | None = None
         self._seen = (-1, -1)
@@ -100,6 +103,14 @@ class _Replay:
         self.decisions = self.kept = 0
         self.different: list[dict[str, Any]] = []
         self.failed = Counter[str]()
+
+    def _steer(self) -> None:
+        """As the run did, by its parameters of now, or otherwise."""
+        rule, settings = self._workflow.steering, self._state.wishes.settings
+        if rule is None:
+            params = loading.checked(self._workflow, self._directory.settings()["params"])
+            rule = self._workflow.steering_rule(loading.changed(self._workflow, params, settings))
+        self.own, self._decider = rule, Decider(self._other or rule)
 
     def take(self, record: Record) -> None:
         for each in self.remade:
@@ -114,6 +125,8 @@ class _Replay:
                 self._scores = self._scored(record.model, record.frames)
             case records.Session() | records.Note(anew=True):  # scores were read back, and ranked anew
                 self._scores, self._seen = None, (-1, -1)
+            case records.Tell(verb="set") if self._workflow.steering is None and not self._other:
+                self._steer()
 
     def _decide(self, record: records.Start) -> None:
         state = self._state

@@ -18,9 +18,9 @@ from steersman.store import Window
 from steersman.store.names import walker_name
 
 
-def place_of(scores: Scores, workflow: Workflow) -> str:
+def place_of(results: Results, workflow: Workflow) -> str:
     """The score that says where a frame lies: the one with the most dimensions; of several, one that steering needs."""
-    needs = workflow.steering.policy.needs
+    scores, needs = results.scores, results.history.steering(workflow).policy.needs
     return max(scores.values, key=lambda each: (scores.matrix(each).shape[1], each in needs))
 
 
@@ -40,12 +40,12 @@ class Results:
     """What there is of a run; read when it is asked for."""
 
     def __init__(self, history: History) -> None:
-        self._history, self._directory, self._state = history, history.directory, history.state
+        self.history, self._directory, self._state = history, history.directory, history.state
 
     @functools.cached_property
     def scores(self) -> Scores:
         """Every frame under the model that the run used last; no values before there are any."""
-        return self._history.scores
+        return self.history.scores
 
     @functools.cached_property
     def model(self) -> Any:

@@ -60,8 +60,8 @@ class Bag:
         batch: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._recorder, self._space, self._steering = recorder, space, steering
-        self._decider = Decider(steering)
+        self._recorder, self._space = recorder, space
+        self._steering, self._decider = steering, Decider(steering)
         self._seed, self._rounds, self._held_out, self._amend = seed, rounds, held_out, amend
         self._lost_s, self._batch, self._clock, self._looked = lost_s, batch, clock, clock()
         self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
@@ -79,6 +79,11 @@ class Bag:
     def _offered_to(self, slot: int) -> str:
         """Name of the tuples with the starts of a slot."""
         return self.name(self._stand_ins.get(slot, slot))
+
+    def steer(self, steering: Steering) -> None:
+        """Choose by this from now on: parameters may have been set that it depends on."""
+        if steering is not self._steering:
+            self._steering, self._decider = steering, Decider(steering)
 
     def align(self, slots: int, *, offered: bool) -> None:
         """Let the waiting starts be on the bus, or none, with the parameters of now; costs nothing when it is so.

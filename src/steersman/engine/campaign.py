@@ -32,6 +32,7 @@ from steersman.stages import loading, modules, score_names, trust
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
+from steersman.steering import Steering
 from steersman.steering.stop import Budget
 from steersman.system.errors import BadInput, BadValue
 
@@ -63,7 +64,8 @@ def plan(
     loaded = loading.load(source)
     params = loading.parameters(loaded, params_file, assignments)
     loading.check_rules(loaded, params)
-    _check_scores(loaded, source)
+    steering = loaded.steering_rule(params)
+    _check_scores(loaded, steering, source)
     seed = place.get("seed")
     try:
         chosen = secrets.randbelow(2**31) if seed is None else operator.index(seed)  # one of numpy's, say
@@ -71,7 +73,7 @@ def plan(
         raise BadValue("seed", repr(seed), "a seed is a whole number") from None
     if chosen < 0:
         raise BadValue("seed", str(seed), "a seed is 0 or above")
-    rounds = place.get("rounds", False) or loaded.steering.policy.rounds
+    rounds = place.get("rounds", False) or steering.policy.rounds
     where = site_of(place).serving(loaded.roles, rounds=rounds)
     _check_ranks(loaded, where)
     rule = loaded.stop_rule(params)
@@ -82,11 +84,11 @@ def plan(
     return Plan(source, loaded, params, where, chosen, rounds)
 
 
-def _check_scores(workflow: Workflow, source: Path) -> None:
+def _check_scores(workflow: Workflow, steering: Steering, source: Path) -> None:
     """Raises: BadWorkflow: steering needs a score that the score stage is seen not to return."""
     function = workflow.scoring and workflow.scoring.function
     names = score_names.written(function) if function else None
-    if function and names is not None and (problem := score_names.lacking(workflow, names)):
+    if function and names is not None and (problem := score_names.lacking(workflow, steering, names)):
         raise BadWorkflow(str(source), inspect.getsourcelines(function)[1], problem)
 
 
@@ -221,7 +223,8 @@ def _site(directory: RunDirectory, workflow: Workflow, place: Place) -> tuple[Si
 def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:
     """Raises: BadInput: with these settings the run cannot go on."""
     changed = loading.changed(workflow, params, settings)
-    loading.check_rules(workflow, changed)
+    before = workflow.steering_rule(loading.changed(workflow, params, state.wishes.settings))
+    loading.check_rules(workflow, changed, before)
     if state.finished and (end := ending.met(state, workflow.stop_rule(changed), state.now)):
         raise BadInput(
             f"with these parameters the run would end at once: {end.reason}. Give others, or another value where the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from steersman.engine.process import Interrupts
 from steersman.executors.site import Site
@@ -11,11 +12,22 @@ from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.stages import loading
 from steersman.stages.params import Params
+from steersman.stages.rules import Every
 from steersman.stages.workflow import Workflow
-from steersman.steering import StopRule
+from steersman.steering import Steering, StopRule
 
 Show = Callable[[State, StopRule], None]
+
+
+class Rules(NamedTuple):
+    """Parameters, and the rules of a workflow by these."""
+
+    params: Params
+    stop: StopRule
+    train: Every | None
+    steering: Steering
 
 
 @dataclass(kw_only=True)
@@ -42,3 +54,14 @@ class Driven:
         self.state, self.simulation = self.recorder.state, self.workflow.simulation
         self.slots = self.site.simulation.count
         self.lock, self.interrupts = Lock(self.directory.path), Interrupts()
+        self._rules: tuple[dict[str, Any], Rules] | None = None
+
+    @property
+    def rules(self) -> Rules:
+        """By the parameters as people have set them by now."""
+        if self._rules is None or self._rules[0] != self.state.wishes.settings:
+            settings, workflow = dict(self.state.wishes.settings), self.workflow
+            params = loading.changed(workflow, self.params, settings)
+            now = Rules(params, workflow.stop_rule(params), workflow.train_rule(params), workflow.steering_rule(params))
+            self._rules = settings, now
+        return self._rules[1]

@@ -77,18 +77,17 @@ class Driver:
     ) -> None:
         self._run, self._jobs, self._servers, self._space = run, jobs, servers, space
         self._until, self._clock = until, clock
-        self._settings: dict[str, Any] | None = None
         self._synced, self._listened, self._foretold = 0.0, -math.inf, False
         self._ends: End | None = None  # once the loop is over
         self._inbox = Inbox(space, run.recorder, clock)
         self._people = People(
-            self._inbox, space, run.recorder, self._check, run.workflow.steering, self._too_late,
+            self._inbox, space, run.recorder, self._check, run.rules.steering, self._too_late,
             labels=run.workflow.labelling is not None,
         )  # fmt: skip
         self._learning = Learning(run, jobs, clock)
         self._scorer = self._learning.scorer
         self._bag = Bag(
-            run.recorder, space, run.workflow.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
+            run.recorder, space, run.rules.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
             held_out=run.workflow.held_out_draws(run.params), amend=self._learning.amend, lost_s=2 * run.site.lease,
             batch=run.simulation.batch or 1, clock=clock,
         )  # fmt: skip
@@ -98,13 +97,12 @@ class Driver:
             starts_s=run.site.starts_s, keep=not run.rounds, own_disks=bool(run.site.simulation.scratch), clock=clock,
         )  # fmt: skip
         self._merger = Merger(run.directory.frames, run.recorder, clock=clock)
-        self._oddities = Oddities(run.directory.frames, run.recorder, draws=run.workflow.steering.policy.draws)
+        self._oddities = Oddities(run.directory.frames, run.recorder, draws=run.rules.steering.policy.draws)
 
     def run(self) -> End:
         """Prepare, then simulate, train, score and steer; returns how it ended."""
         try:
             with threadpool_limits(1):  # threads that share a core with walkers wait for each other
-                self._follow_settings()
                 self._warm_up()
                 end = self._prepare()
                 if end is None and self._end() is None:  # else only what comes after the loop is left
@@ -129,7 +127,7 @@ class Driver:
             if self._clock() - self._listened > LISTEN_S:
                 self._listened = self._clock()
                 self._people.listen()
-            self._follow_settings()
+            self._bag.steer(self._run.rules.steering)
             self._servers.look()
             self._servers.look_for(self._space)
             if self._servers.troubles:
@@ -142,7 +140,7 @@ class Driver:
             self._synced = self._clock()
             self._bag.sync()
             self._run.recorder.journal.sync()
-        self._run.show(self._run.state, self._rule)
+        self._run.show(self._run.state, self._run.rules.stop)
 
     def _advance(self) -> None:
         """Do what is due."""
@@ -155,17 +153,17 @@ class Driver:
         if lost := self._bag.lost():
             self._servers.miss(f"{lost} of the starts that wait")
         if self._run.rounds and not self._round_is_over:
-            if ending.met(self._run.state, self._rule, self._run.recorder.now()):
+            if ending.met(self._run.state, self._run.rules.stop, self._run.recorder.now()):
                 self._crew.wait_for_ends("in rounds a segment ends when `simulate` returns")
             return
-        if self._learning.advance(self._training_rule):
+        if self._learning.advance(self._run.rules.train):
             self._prune()
         self._foretell()
         if (self._run.rounds and self._learning.busy) or self._run.state.wishes.paused:
             return
         self._learning.follow()
         if self._end() is None:
-            room = lambda: ending.room(self._run.state, self._rule)  # noqa: E731 (asked when a slot wants a start)
+            room = lambda: ending.room(self._run.state, self._run.rules.stop)  # noqa: E731 (asked when a slot wants a start)
             self._bag.fill(self._scorer.scores, self._run.slots, room, self._scorer.names)
 
     def _hear(self) -> None:
@@ -205,25 +203,18 @@ class Driver:
         for words in [*self._jobs.newly_lacking(), *self._jobs.end_stuck_blocks()]:
             self._run.recorder.note(words)
 
-    # Parameters: those of the run, with what people have set since
-
-    def _follow_settings(self) -> None:
-        if self._settings != self._run.state.wishes.settings:
-            self._settings = dict(self._run.state.wishes.settings)
-            workflow = self._run.workflow
-            params = loading.changed(workflow, self._run.params, self._settings)
-            self._rule, self._training_rule = workflow.stop_rule(params), workflow.train_rule(params)
+    # What people say
 
     def _too_late(self, verb: str) -> str:
         """Why a word would change nothing any more; a budget can be raised while the last scores are awaited."""
         end = self._ends
         if end is None and verb in ("pause", "pin", "label"):
-            self._follow_settings()
-            end = ending.met(self._run.state, self._rule, self._run.recorder.now())
+            end = ending.met(self._run.state, self._run.rules.stop, self._run.recorder.now())
         return end.reason if end else ""
 
     def _check(self, settings: dict[str, Any]) -> None:
-        loading.check_rules(self._run.workflow, loading.changed(self._run.workflow, self._run.params, settings))
+        params = loading.changed(self._run.workflow, self._run.params, settings)
+        loading.check_rules(self._run.workflow, params, self._run.rules.steering)
 
     # Before and after the loop
 
@@ -276,10 +267,9 @@ class Driver:
         plan = self._run.workflow.after_plan
         if plan is None or end.outcome not in FINISHED:
             return end
-        params = loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
         run = steersman.open_run(self._run.directory.path)
         over = lambda: self._broken_off() or self._hopeless()  # noqa: E731
-        receipt = self._planner().followed("after", self._step, over, plan, params, run)
+        receipt = self._planner().followed("after", self._step, over, plan, self._run.rules.params, run)
         return receipt if isinstance(receipt, End) else end
 
     def _planner(self) -> Planner:
@@ -296,7 +286,7 @@ class Driver:
         with contextlib.suppress(BusError):
             self._hear()
         while not self._run.interrupts.count and self._clock() < deadline:
-            self._learning.advance(self._training_rule, deadline - self._clock())
+            self._learning.advance(self._run.rules.train, deadline - self._clock())
             if not self._learning.busy:
                 return
             self._step(lambda: None)
@@ -307,11 +297,11 @@ class Driver:
 
     def _foretell(self) -> None:
         """Say once that there will be no model in time, while the run can still be given more."""
-        if self._foretold or self._training_rule is None:
+        if self._foretold or self._run.rules.train is None:
             return
         draws = len(self._run.workflow.held_out_draws(self._run.params))
         if words := ending.without_model(
-            self._run.state, self._rule, self._training_rule.first, draws, self._run.recorder.now()
+            self._run.state, self._run.rules.stop, self._run.rules.train.first, draws, self._run.recorder.now()
         ):
             self._foretold = True
             self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
@@ -322,7 +312,7 @@ class Driver:
         return not self._run.state.starts and not self._run.state.running
 
     def _prune(self) -> None:
-        rule = self._run.workflow.steering.prune
+        rule = self._run.rules.steering.prune
         scores = self._scorer.scores()
         if rule is None or not all(name in scores.values for name in rule.needs):
             return
@@ -349,12 +339,12 @@ class Driver:
             return end
         errors = self._run.directory.errors.resolve()
         if end := ending.failed(
-            self._run.state, self._rule, self._run.slots, self._run.site.nodes, self._bounds, errors
+            self._run.state, self._run.rules.stop, self._run.slots, self._run.site.nodes, self._bounds, errors
         ):
             return end
         if self._run.rounds and not (self._round_is_over and not self._learning.busy):
             return None
-        return ending.met(self._run.state, self._rule, self._run.recorder.now())
+        return ending.met(self._run.state, self._run.rules.stop, self._run.recorder.now())
 
     def _broken_off(self) -> End | None:
         """What ends a run at whatever it is."""
@@ -376,10 +366,10 @@ class Driver:
             return end
         if self._scorer.hopeless:
             return End(outcome="failed", reason=self._scorer.hopeless)
-        last = ending.met(self._run.state, self._rule, self._run.recorder.now())
+        last = ending.met(self._run.state, self._run.rules.stop, self._run.recorder.now())
         return last if last and last.outcome == "goal" else ending.spent(self._run.state, end.reason)
 
     @property
     def _bounds(self) -> dict[str, int]:
-        stages = (*STAGES, *(f"metric {name}" for name in self._rule.needs))
+        stages = (*STAGES, *(f"metric {name}" for name in self._run.rules.stop.needs))
         return dict.fromkeys(stages, self._run.workflow.most_failures)

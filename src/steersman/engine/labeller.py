@@ -19,10 +19,8 @@ from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.labels import Labels
 from steersman.journal.recorder import see
 from steersman.journal.records import Answered, Answering, Asked, FrameId
-from steersman.stages import loading
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.train import limit
-from steersman.stages.params import Params
 from steersman.steering import Scores
 from steersman.steering.labelling import LabelRule, Wanted
 from steersman.steering.streams import label_rng
@@ -45,10 +43,8 @@ class Labeller:
         clock: seconds, monotonic.
     """
 
-    def __init__(
-        self, run: Driven, stage: Label, rule: LabelRule | None, jobs: Jobs, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._run, self._stage, self._rule, self._jobs, self._clock = run, stage, rule, jobs, clock
+    def __init__(self, run: Driven, stage: Label, jobs: Jobs, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._stage, self._jobs, self._clock = run, stage, jobs, clock
         self._recorder, self._labels = run.recorder, run.state.mode(Labels)
         own = run.site.executors.get("labelling")
         self._role = run.site.executor_of("labelling")
@@ -73,9 +69,10 @@ class Labeller:
         if not choose:
             return
         self._ask_wishes()
-        if self._rule and (newest := scores()) is not self._seen and self._room():
+        rule = self._run.rules.steering.label
+        if rule and (newest := scores()) is not self._seen and self._room():
             self._seen = newest
-            self._choose(self._rule, newest)
+            self._choose(rule, newest)
         under_way = {self._labels.asked[number].frame for number in self._works}
         for asked in self._labels.waiting:
             if len(self._works) >= self._most:
@@ -93,20 +90,16 @@ class Labeller:
     def _room(self) -> int:
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
         as the next one needs: what else is worth a label its model decides."""
-        most = min(limit("labels", self._run.workflow.stop_rule(self._params)), self._next_training or math.inf)
+        most = min(limit("labels", self._run.rules.stop), self._next_training or math.inf)
         failed = len(self._labels.answers) - len(self._labels.good)
-        waiting = (self._rule.most if self._rule else LabelRule.most) - len(self._labels.waiting)
+        waiting = (self._run.rules.steering.label or LabelRule).most - len(self._labels.waiting)
         return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
-
-    @property
-    def _params(self) -> Params:
-        return loading.changed(self._run.workflow, self._run.params, self._run.state.wishes.settings)
 
     @property
     def _next_training(self) -> float:
         """The labels of the training that comes next, after one that is under way; of the first one, before it. inf:
         none comes any more. 0: trainings count frames."""
-        rule, models = self._run.workflow.train_rule(self._params), self._run.state.models
+        rule, models = self._run.rules.train, self._run.state.models
         last = models.last_labels
         if rule is None or rule.counts != "labels":
             return 0

@@ -45,8 +45,10 @@ class Learning:
         label = run.workflow.labelling
         version = label.version if label else None
         self._trainer = Trainer(run.directory, stage, run.recorder, jobs, clock, version) if stage else None
-        self._labeller = Labeller(run, label, run.workflow.steering.label, jobs, clock) if label else None
-        self.scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock)
+        self._labeller = Labeller(run, label, jobs, clock) if label else None
+        self.scorer = Scorer(
+            run.directory, run.workflow, lambda: run.rules.steering, run.recorder, jobs, run.site, clock
+        )
         self._pusher = Pusher.of(run)
         self.amend = self._pusher.unless_lost if self._pusher else None  # a start, by what was learned
         self._patience_s = PATIENCE_S
@@ -107,7 +109,7 @@ class Pusher:
     @classmethod
     def of(cls, run: Driven) -> Pusher | None:
         """What keeps the bias of a run, if it has one."""
-        bias = run.workflow.steering.bias
+        bias = run.rules.steering.bias
         return cls(run.directory, bias, run.recorder) if bias else None
 
     @property

@@ -36,9 +36,7 @@ from steersman.journal.errors import no_room
 from steersman.journal.records import End, Note, Record, Run, Session, Tell
 from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
-from steersman.stages import loading
 from steersman.stages.task import NOBODY, planned_by
-from steersman.steering import StopRule
 from steersman.steering.decide import PRUNES_NONE
 from steersman.system.files import replace_file, sync_folder, sync_tree
 
@@ -69,11 +67,6 @@ class Campaign(Driven):
         kept_s = math.inf if not site.inside else (site.simulation.walltime_s or math.inf) - site.margin_s
         self._until = time.monotonic() + kept_s
         self._parsls_lost, self._frames_at_loss = 0, -1
-
-    @property
-    def stop_rule(self) -> StopRule:
-        """When it ends, by the parameters of now."""
-        return self.workflow.stop_rule(loading.changed(self.workflow, self.params, self.state.wishes.settings))
 
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
@@ -174,7 +167,7 @@ class Campaign(Driven):
             self._cancel_jobs(Site.model_validate(self.directory.site()))
         begin: list[Record] = [self.told, session] if self.told else [session]
         recorder.record_all(begin)
-        if after is None and self.rounds and self.workflow.steering.prune:
+        if after is None and self.rounds and self.rules.steering.prune:
             recorder.note(PRUNES_NONE)
         if self.mended:
             mending.take(self.mended, self.directory, recorder)
@@ -211,7 +204,7 @@ class Campaign(Driven):
         assert self.workflow.simulation is not None
         return Run(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
-            guided=self.workflow.steering.guided, gpus=self.site.gpus,
+            guided=self.rules.steering.guided, gpus=self.site.gpus,
             time_unit=self.workflow.time_unit, stages=tuple(filter(None, (s.recorded for s in self.workflow.stages))),
             files=run_directory.digests(self.directory), exact=self.workflow.simulation.exact,
         )  # fmt: skip

@@ -20,7 +20,7 @@ from steersman.stages.kinds.score import Score
 from steersman.stages.metric import measured
 from steersman.stages.score_names import lacking
 from steersman.stages.workflow import Workflow
-from steersman.steering import Scores
+from steersman.steering import Scores, Steering
 from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, StoreError
 from steersman.system.errors import told
@@ -57,17 +57,17 @@ class Scorer:
         self,
         directory: RunDirectory,
         workflow: Workflow,
+        steering: Callable[[], Steering],
         recorder: Recorder,
         jobs: Jobs,
         site: Site,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
+        self._directory, self._workflow, self._steering = directory, workflow, steering
+        self._recorder, self._jobs = recorder, jobs
         self._role, self._clock = site.executor_of("scoring"), clock
         self._in_driver = any(executor.in_driver for executor in site.executors.values())
-        steering = workflow.steering
-        self._pause_s = 0.0 if steering.policy.needs or steering.prune else PAUSE_S
-        self._growth, self._due = steering.growth, -math.inf
+        self._due = -math.inf
         self._early = workflow.scoring is not None and workflow.scoring.early
         self.hopeless = ""
         self._batch: _Batch | None = None
@@ -119,7 +119,7 @@ class Scorer:
         """The newest scores, or all frames without values before there are any."""
         state = self._recorder.state
         if self._board is not None and self._board.frames:
-            ended, patient = state.published[1], self._workflow.steering.policy.patient
+            ended, patient = state.published[1], self._steering().policy.patient
             late = patient and ended != self._ended and self._scores and misses_an_end(state, self._scores)
             if self._scores is None or late:
                 self._scores = self._board.scores(state)
@@ -146,7 +146,7 @@ class Scorer:
         return (
             self._coming is not None
             or self._recorder.state.frames - scored >= stage.batch
-            or self._recorder.state.frames > self._growth * scored > 0
+            or self._recorder.state.frames > self._steering().growth * scored > 0
             or self._clock() >= self._due
         )
 
@@ -178,7 +178,8 @@ class Scorer:
             )
 
         hang_s = math.inf if self._in_driver else stage.hang_s  # a thread cannot be ended
-        what, self._due = f"scoring with model {board.model}", self._clock() + self._pause_s
+        steering, what = self._steering(), f"scoring with model {board.model}"
+        self._due = self._clock() + (0.0 if steering.policy.needs or steering.prune else PAUSE_S)
         return _Batch(board, spans, Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock))
 
     def _take(self, batch: _Batch, stage: Score) -> bool:
@@ -203,7 +204,7 @@ class Scorer:
         self._recorder.record(Scored(model=board.model, frames=board.frames, took_s=batch.work.ran_s))
         self._recorder.works("score")
         if not (early := self._is_early(board.model)):
-            self.hopeless = lacking(self._workflow, self.scores().values)  # it never comes
+            self.hopeless = lacking(self._workflow, self._steering(), self.scores().values)  # it never comes
         self._measure(early=early)
         return True
 

@@ -25,7 +25,7 @@ from steersman.stages.kinds import KINDS
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
-from steersman.steering import SECONDS, Progress, StopRule
+from steersman.steering import SECONDS, Progress, Steering, StopRule
 from steersman.system import plain
 from steersman.system.calls import called
 from steersman.system.errors import BadInput, BadValue, UnknownName, place, told
@@ -233,19 +233,30 @@ def value(key: str, text: str) -> Any:
         raise BadValue(key, text, f"this is not YAML; quote plain text: {key}='\"{text}\"'") from None
 
 
-def check_rules(workflow: Workflow, params: Params) -> None:
+def check_rules(workflow: Workflow, params: Params, before: Steering | None = None) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
+    Args:
+        before: how a run steered so far that is to go on so.
     Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known, or
-        labels, which nothing gives. BadInput: what is to be held out cannot be drawn. UnknownName: it looks at a metric
-        that is not there.
+        labels, which nothing gives; or frames would be weighed otherwise than before. BadInput: steering does not fit
+        the stages; or what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
     """
     when = workflow.training.when if workflow.training else None
-    for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):
+    steers = next(filter(callable, workflow.steers.values()), None)
+    rules = ("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)
+    for name, given, rule in (*rules, ("steer", steers, workflow.steering_rule)):
         try:
             rule(params)
         except Exception as error:  # a user's rule may raise anything
             raise BadValue(name, _written(given), str(error) or type(error).__name__) from None
+    steering = workflow.steering_rule(params)
+    if workflow.steering is None and (problems := outlines.problems(workflow, steering)):
+        raise BadInput("; ".join(problems))
+    weighs = before is not None and any(each.bias or each.policy.rounds for each in (before, steering))
+    if before and weighs and (before.policy, before.bias) != (steering.policy, steering.bias):
+        said = f"{steering.policy.name} {steering.pushed}".strip()
+        raise BadValue("steer", said, "the frames of this run have weights by how it began to steer; begin a new run")
     train = workflow.train_rule(params)
     if train and train.counts == "labels" and workflow.labelling is None:
         raise BadValue("when", str(train), NO_LABELS)
@@ -255,10 +266,10 @@ def check_rules(workflow: Workflow, params: Params) -> None:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    check_stop(workflow, workflow.stop_rule(params))
+    check_stop(workflow, workflow.stop_rule(params), steering)
 
 
-def check_stop(workflow: Workflow, stop: StopRule) -> None:
+def check_stop(workflow: Workflow, stop: StopRule, steering: Steering) -> None:
     """Raises: BadValue: it counts simulated time, whose unit is not known, or labels, which nothing gives.
     UnknownName: it looks at another metric.
     """
@@ -277,7 +288,7 @@ def check_stop(workflow: Workflow, stop: StopRule) -> None:
         except Exception as error:  # a user's rule may raise anything
             problem = f"asked before there is a frame, it fails in {ask.__name__}: {told(error)}{place(error)}"
             raise BadValue("stop", type(stop).__name__, problem) from None
-    rule = workflow.steering.label
+    rule = steering.label
     audits = workflow.labelling and workflow.labelling.error and rule and rule.audits
     if not audits and called(stop.reason, Progress(bound=0.0)):
         problem = "no audit measures the error of a model: give @wf.label(error=...), and audits= to the label rule"

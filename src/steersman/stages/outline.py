@@ -20,6 +20,7 @@ from steersman.stages.content import digest
 from steersman.stages.kinds import KINDS
 from steersman.stages.task import Task
 from steersman.stages.workflow import Workflow
+from steersman.steering import Steering
 
 DESCRIPTORS = (property, classmethod, staticmethod, functools.cached_property)
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)  # whose states are meant to differ
@@ -31,7 +32,7 @@ def outline(workflow: Workflow) -> dict[str, str]:
     Parts are what the workflow has, functions and classes by what they say; and the globals that these name, of the
     file and of the modules beside it.
     """
-    parts: dict[str, Any] = {"name": workflow.name, "stop": workflow.stop, "steering": workflow.steering}
+    parts: dict[str, Any] = {"name": workflow.name, "stop": workflow.stop, "steering": workflow.steers}
     parts |= {"most_failures": workflow.most_failures, "params": workflow.params}
     for name, kind in KINDS.items():
         kept = getattr(workflow, kind.kept)
@@ -140,21 +141,22 @@ def _says(code: CodeType) -> tuple[Any, ...]:
     return code.co_name, code.co_code, code.co_exceptiontable, constants, *names, *counts
 
 
-def problems(workflow: Workflow) -> list[str]:
-    """What is missing or does not fit together."""
+def problems(workflow: Workflow, steering: Steering | None = None) -> list[str]:
+    """What is missing or does not fit together, as far as it is known how the workflow steers."""
     wrong = []
     if workflow.simulation is None:
         wrong.append("no simulate stage: decorate a function with @wf.simulate()")
     if workflow.training is not None and workflow.scoring is None:
         wrong.append("a train stage but no score stage: decorate a function with @wf.score()")
-    if workflow.steering.label and workflow.labelling is None:
-        wrong.append("a label rule but no label stage: decorate a function with @wf.label()")
     if workflow.prepare_function and workflow.before_plan:
         wrong.append("both @wf.prepare and @wf.before make start.prepared: keep one, and call the other a task")
     for plan in filter(None, (workflow.before_plan, workflow.after_plan)):
         if plan.__name__ in workflow.tasks:
             wrong.append(f"{plan.__name__} is the name of a task and of a plan: rename one")
-    steering = workflow.steering
+    if (steering := steering or workflow.steering) is None:
+        return wrong
+    if steering.label and workflow.labelling is None:
+        wrong.append("a label rule but no label stage: decorate a function with @wf.label()")
     if workflow.held_out_function and steering.policy.rounds:
         wrong.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
     needs = (*steering.needs, *steering.fallback.needs)

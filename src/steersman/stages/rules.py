@@ -17,7 +17,11 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 TAKEN = ("time", "elapsed_s", "simulated", "scored")  # columns of `run.metrics`
 NOT_PLAIN = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
-EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
+EXAMPLES = {
+    "stop": "budget(frames=10_000)", "when": "every(frames=1000)", "policy": 'Novelty("z")', "fallback": "Random()",
+    "explore": "0.1", "bias": 'Opes("z", barrier_kT=14)', "label": 'Doubtful("spread", above=0.1)',
+    "prune": 'Redundant("z")',
+}  # what to write, for example  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,11 @@ def check(name: str, given: object, kind: type[R]) -> None:
     """Raises: TypeError: it is neither a rule nor a function of the parameters."""
     if not (isinstance(given, kind) or callable(given)):
         raise TypeError(f"{name}={given!r:.60}: give a rule, e.g. {EXAMPLES[name]}, or a function of the parameters")
+
+
+def depends(given: object, kind: type) -> bool:
+    """Whether a rule is given as a function of the parameters."""
+    return callable(given) and not isinstance(given, (kind, type))
 
 
 def chosen(name: str, given: Any, kind: type[R], params: object) -> R:

@@ -10,18 +10,19 @@ from typing import Any
 
 from steersman.stages.kinds.train import Train
 from steersman.stages.workflow import Workflow
+from steersman.steering import Steering
 
 TAKEN = ("frame", "walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores
 NAME_TAKEN = "it cannot have this name, for the engine's own columns do; take another"
 OTHERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # whose returns are their own
 
 
-def lacking(workflow: Workflow, there: Collection[str]) -> str:
+def lacking(workflow: Workflow, steering: Steering, there: Collection[str]) -> str:
     """Which score steering or the gate of models asks for that is not among these, or which cannot be one, or ""."""
-    taken = {*TAKEN, *workflow.steering.adds}
+    taken = {*TAKEN, *steering.adds}
     if odd := sorted(taken.intersection(there)):
         return f"score {odd[0]!r}: {NAME_TAKEN}"
-    steering, training, known = workflow.steering, workflow.training, ", ".join(sorted(there)) or "none"
+    training, known = workflow.training, ", ".join(sorted(there)) or "none"
     if problem := steering.lacks(there):
         return f"{problem}; it returns: {known}"
     needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]

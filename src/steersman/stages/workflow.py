@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Annotated, Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -27,7 +28,7 @@ from steersman.stages.rules import stage as _stage
 from steersman.stages.shared import Shared
 from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
-from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule
+from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.steering.decide import steered
 from steersman.store import Variable
 from steersman.system.calls import called
@@ -36,6 +37,9 @@ from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole,
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
+STEERS: Mapping[str, type] = {
+    "policy": Policy, "explore": Real, "fallback": Policy, "prune": SegmentRule, "bias": Opes, "label": LabelRule,
+}  # what `steer` takes, by the names of its arguments  # fmt: skip
 
 
 class Decorator(Protocol):
@@ -90,7 +94,9 @@ class Workflow:
         self.yardsticks: dict[str, Yardstick] = {}
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self.panels: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
-        self.stop, self._steering = stop, Steering()
+        self.stop = stop
+        self.steers: Mapping[str, Any] = {"policy": Unsteered()}  # arguments of `steer`
+        self.steering: Steering | None = Steering()  # None: it depends on the parameters, see `steering_rule`
         self._steered_in: Mapping[str, Any] = {}  # the module that steers it
 
     @property
@@ -319,24 +325,27 @@ class Workflow:
 
     def steer(
         self,
-        policy: Policy | None = None,
+        policy: Policy | Callable[[Any], Policy] | None = None,
         *,
-        explore: float = 0.0,
-        fallback: Policy | None = None,
-        prune: SegmentRule | None = None,
-        bias: Opes | None = None,
-        label: LabelRule | None = None,
+        explore: float | Callable[[Any], float] = 0.0,
+        fallback: Policy | Callable[[Any], Policy] | None = None,
+        prune: SegmentRule | Callable[[Any], SegmentRule] | None = None,
+        bias: Opes | Callable[[Any], Opes] | None = None,
+        label: LabelRule | Callable[[Any], LabelRule] | None = None,
     ) -> None:
         """Say how starts are chosen, along what segments are pushed, and what is labelled, see `Steering`.
 
-        Until a model is there segments go on, as plain simulations.
+        Until a model is there segments go on, as plain simulations. Each may also be a function of the parameters.
 
         Raises: TypeError: there is neither a policy nor a bias nor a label rule; or its file has said it already.
         """
         module = sys._getframe(1).f_globals
         if self._steered_in is module and "_steering" not in module:  # `compare` appends that, and another one
             raise TypeError("wf.steer(...): the workflow is steered already, by what this one would replace")
-        self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias, label=label)
+        given = {"policy": policy, "explore": explore, "fallback": fallback}
+        self.steers = {**given, "prune": prune, "bias": bias, "label": label}
+        depends = any(rules.depends(self.steers[name], kind) for name, kind in STEERS.items())
+        self.steering = None if depends else steered(**self.steers)
         self._steered_in = module
 
     @overload
@@ -459,10 +468,6 @@ class Workflow:
         return decorate
 
     @property
-    def steering(self) -> Steering:
-        return self._steering
-
-    @property
     def time_unit(self) -> str:
         """Of the variable `time`; 1 where the file does not say it."""
         described = self.simulation.variables.get("time") if self.simulation else None
@@ -471,6 +476,16 @@ class Workflow:
     def stop_rule(self, params: Params) -> StopRule:
         """Raises: TypeError: `stop` gave something else."""
         return rules.chosen("stop", self.stop, StopRule, params)
+
+    def steering_rule(self, params: Params) -> Steering:
+        """Raises: TypeError: a function that `steer` was given gave something else."""
+        if self.steering:
+            return self.steering
+        given = dict(self.steers)
+        for name, kind in STEERS.items():
+            if rules.depends(given[name], kind):
+                given[name] = rules.chosen(name, given[name], kind, params)
+        return steered(**given)
 
     def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.

@@ -354,7 +354,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     changed = loading.changed(workflow, params, settings)
     with keeping_cause(directory.traceback("scoring", version)), children_end():
         values = _scores(run, version, workflow, changed, model_of(run, version), window)
-    return training.checked_scores(values, window.rows, workflow.steering.seen.intersection(window))
+    return training.checked_scores(values, window.rows, workflow.steering_rule(changed).seen.intersection(window))
 
 
 def _scores(

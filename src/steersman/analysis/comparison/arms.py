@@ -7,11 +7,13 @@ import itertools
 import re
 import sys
 import tokenize
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.workflow import Workflow
 from steersman.steering import Steering, budget
@@ -72,7 +74,12 @@ class Arm:
         return self.steer == PLAIN
 
 
-def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequence[str]]) -> list[Arm]:
+def arms(
+    workflow: Workflow,
+    policies: Sequence[str],
+    vary: Mapping[str, Sequence[str]],
+    own: Callable[[Sequence[str]], Steering] | None = None,
+) -> list[Arm]:
     """The arms of a comparison: plain sampling, random restarts, and what was asked for, with all varied parameters.
 
     A workflow that draws makes a new member of every start, and one that biases continues every end: they have no
@@ -81,22 +88,25 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     Args:
         policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: that of the file.
         vary: parameter, or "workers" -> its values, as text.
+        own: `key=value` of an arm -> how the file steers then; None: with the defaults and these.
     Raises: BadValue, UnknownName: one is no policy, or no number of workers.
     """
     names = vars(sys.modules[MODULE])
-    draws = workflow.held_out_function or workflow.steering.policy.draws
-    continues = workflow.steering.continues and not policies
+    own = own or (lambda words: workflow.steering_rule(loading.parameters(workflow, None, words)))
+    written = workflow.steering or own(())
+    draws = workflow.held_out_function or written.policy.draws
+    continues = written.continues and not policies
     base = [PLAIN] if draws or continues else [PLAIN, RANDOM]
-    own = [] if workflow.steering == parse(PLAIN, names) else [OWN]
-    texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or own)]))
+    file = [] if workflow.steering == parse(PLAIN, names) else [OWN]
+    texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or file)]))
     parsed = []
     for values in itertools.product(*vary.values()):
         varied = dict(zip(vary, values, strict=True))
         workers = _count(varied.pop(WORKERS)) if WORKERS in varied else None
         assignments = tuple(f"{key}={value}" for key, value in varied.items())
         for text in texts:
-            steering = parse(text, names) if text else workflow.steering
-            parsed.append(Arm(text, assignments, steering.guided, workers))
+            arm = Arm(text, assignments, workers=workers)
+            parsed.append(replace(arm, guided=steering_of(arm, partial(own, assignments)).guided))
     return parsed
 
 
@@ -106,17 +116,18 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def steering_of(arm: Arm, workflow: Workflow) -> Steering:
-    return parse(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
+def steering_of(arm: Arm, own: Callable[[], Steering]) -> Steering:
+    """Args: own: how the file steers with its parameters."""
+    return parse(arm.steer, vars(sys.modules[MODULE])) if arm.steer else own()
 
 
-def check_needs(arms: Sequence[Arm], workflow: Workflow, known: Sequence[str]) -> None:
+def check_needs(arms: Mapping[Arm, Steering], known: Sequence[str]) -> None:
     """Compare what arms need with the names of the scores that there are.
 
     Raises: BadValue: an arm needs another one.
     """
-    for arm in arms:
-        if missing := [name for name in steering_of(arm, workflow).needs if name not in known]:
+    for arm, steering in arms.items():
+        if missing := [name for name in steering.needs if name not in known]:
             there = f"the score stage returns: {', '.join(sorted(known))}" if known else "there is no @wf.score"
             raise BadValue("--policy", arm.label, f"it needs the score {missing[0]!r}, but {there}")
 

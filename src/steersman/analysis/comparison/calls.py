@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -100,36 +101,43 @@ def compare(
     judges = [parse(text, loaded) for text in metrics]
     expect_yardstick(loaded, judges)
     varied = {key: [str(value) for value in values] for key, values in (vary or {}).items()}
-    chosen = of.arms(loaded, policies, varied)
     place["site"] = site_name(place)
-    if place.get("rounds") and (pruned := next((arm for arm in chosen if of.steering_of(arm, loaded).prune), None)):
+    words, file_of_params = _written(set), None if params is None else Path(params).absolute()
+
+    def given(assignments: Sequence[str]) -> Params:
+        return loading.parameters(loaded, file_of_params, [*words, *assignments])
+
+    own = lambda assignments: loaded.steering_rule(given(assignments))  # noqa: E731
+    chosen = of.arms(loaded, policies, varied, own)
+    steers = {arm: of.steering_of(arm, partial(own, arm.assignments)) for arm in chosen}
+    if place.get("rounds") and (pruned := next((arm for arm in chosen if steers[arm].prune), None)):
         raise BadValue("--policy", pruned.label, f"{PRUNES_NONE}; leave --rounds out")
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     for ends in filter(None, (limits, plain_limits)):
-        loading.check_stop(loaded, steering.budget(**ends))
+        for each in steers.values():
+            loading.check_stop(loaded, steering.budget(**ends), each)
     folder = Path(out or Path("runs", f"compare-{loaded.name}")).absolute()
-    words, file_of_params = _written(set), None if params is None else Path(params).absolute()
-    checked = loading.parameters(loaded, file_of_params, words)
+    checked = given([])
     settings = {"params": checked.model_dump(mode="json"), "workers": None, "rounds": False, **_given(place)}
     known = _score_names(loaded, checked, source)
     if known is not None:
-        of.check_needs(chosen, loaded, known)
+        of.check_needs(steers, known)
     with alone(folder):
         write_once(folder / "settings.json", json.dumps(settings).encode())
         keep_results(folder, [arm.label for arm in chosen])
         jobs: dict[of.Arm, dict[int, Job]] = {}
         named: dict[str, tuple[str, StopRule]] = {}
-        given = str(file_of_params) if file_of_params else None
+        given_file = str(file_of_params) if file_of_params else None
         for arm in chosen:
-            of_arm = loading.parameters(loaded, file_of_params, [*words, *arm.assignments])
+            of_arm = given(arm.assignments)
             file, ends = folder / f"{arm.slug}.py", plain_limits if arm.plain else limits
             write_variant(file, of.variant(source, arm, ends), source)
             all_words, there = (*words, *arm.assignments), place.copy()
             if arm.workers:
                 there["workers"] = arm.workers
             jobs[arm] = {
-                seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, all_words, given, there)
+                seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, all_words, given_file, there)
                 for seed in range(seeds)
             }
             rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
@@ -206,7 +214,7 @@ def tune(
         write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
         write_once(folder / tuning.SETTINGS, json.dumps(settings).encode())
         loaded.stop = steering.budget(**limits) if limits else loaded.stop  # the variant is not imported here
-        loading.check_stop(loaded, loaded.stop_rule(checked[0]))
+        loading.check_stop(loaded, loaded.stop_rule(checked[0]), loaded.steering_rule(checked[0]))
         show(f"{trials} trials in {folder}")
         study = tuning.tune(
             search, loaded, folder, job, beside or cores(), lambda done: show(f"{done} of {trials} trials are done")

@@ -30,7 +30,7 @@ def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
     scores = results.scores
     if results.model is None or not scores.values or workflow.scoring is None:
         raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")
-    name = place_of(scores, workflow)
+    name = place_of(results, workflow)
     low, reach = scores.matrix(name).min(axis=0), np.ptp(scores.matrix(name), axis=0)
     width = np.where(reach > 0, reach, 1.0) / BINS
     place = placed(results, workflow, name)

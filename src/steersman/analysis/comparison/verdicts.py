@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +187,7 @@ def collect(
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
         runs.starts.append(history.state.chosen.total())
-        steering = steering_of(arm, workflow)
+        steering = steering_of(arm, partial(history.steering, workflow))
         runs.trained += any(model.fit for model in history.state.models)
         runs.own.append(steering.own(history.state.chosen))
         runs.blind |= history.state.blind and not steering.policy.draws

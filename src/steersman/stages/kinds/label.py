@@ -30,7 +30,7 @@ class Label(StageKind):
         yield Try(self.kind, trial.label, self.function)
 
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
-        rule = plan.workflow.steering.label
+        rule = plan.workflow.steering_rule(plan.params).label
         yield "labels", True, str(rule or "those alone that segments ask for by out.label()")
 
     @classmethod

@@ -43,7 +43,7 @@ class Simulate(StageKind):
         yield Try(self.kind, trial.simulate, self.function)
 
     def tried_again(self, trial: Trial) -> Iterator[Try]:
-        steering, chosen = trial.workflow.steering, trial.candidate
+        steering, chosen = trial.steering, trial.candidate
         pushed = ", pushed" if steering.pushed else ""
         yield Try(f"simulate from there{pushed}", trial.simulate, self.function, needed=False)
         if chosen is not None and chosen.exact and not steering.policy.rounds:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from steersman.journal.state import State
-from steersman.steering import Candidate
+from steersman.steering import Candidate, Steering
 
 # A `Workflow`: its class has the decorators of all kinds, so it is above them.
 AWorkflow = Any
@@ -30,6 +30,7 @@ class Trial(Protocol):
     """What a stage may do when it is tried; each says what came of it, or raises what is wrong."""
 
     workflow: AWorkflow
+    steering: Steering
     candidate: Candidate | None  # the start that was chosen last
 
     def prepare(self) -> str: ...

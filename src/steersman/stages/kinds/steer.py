@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from steersman.journal.state import State
 from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
-from steersman.steering import Steering
 from steersman.steering.decide import PRUNES_NONE
 
 
 class Steer(StageKind):
-    kind, kept, arguments = "steer", "steering", None
+    kind, kept, arguments = "steer", "steers", None
 
-    def __init__(self, steering: Steering) -> None:
-        self.steering = steering
+    def __init__(self, steers: Mapping[str, Any]) -> None:
+        self.steers = steers
 
     def tried(self, trial: Trial) -> Iterator[Try]:
-        if self.steering.policy.draws or self.steering.fallback.draws:
+        if trial.steering.policy.draws or trial.steering.fallback.draws:
             yield Try("steer, before there are frames", trial.steer)
 
     def tried_again(self, trial: Trial) -> Iterator[Try]:
-        if self.steering.pushed:
+        if trial.steering.pushed:
             yield Try("bias", trial.push)
         yield Try(self.kind, trial.steer)
-        if self.steering.prune:
+        if trial.steering.prune:
             yield Try("prune", trial.prune, needed=False)
 
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
-        steering, simulation = self.steering, plan.workflow.simulation
+        steering, simulation = plan.workflow.steering_rule(plan.params), plan.workflow.simulation
         guided = " (guided by a known reference)" if steering.guided else ""
         own = steering.policy.draws or steering.policy.rounds
         at_first = "" if own else f"; {steering.fallback.name} until scores exist"

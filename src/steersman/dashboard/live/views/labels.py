@@ -39,7 +39,7 @@ def _hours(watched: Watched, moments: np.ndarray) -> list[float]:
 def _doubt(watched: Watched, numbers: list[int]) -> dict[str, Any] | None:
     """What the rule looks at in frames that have labels, by the newest scores; None of another rule."""
     loaded, labels = watched.workflow(), watched.history.state.mode(Labels)
-    rule = loaded[0].steering.label if loaded else None
+    rule = watched.history.steering(loaded[0]).label if loaded else None
     scores = watched.history.scores
     if not isinstance(rule, Doubtful) or rule.score not in scores.values or not numbers:
         return None

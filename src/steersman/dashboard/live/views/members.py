@@ -21,7 +21,7 @@ def answer(watched: Watched) -> dict[str, Any]:
     if not len(scores) or not (scores.round > 0).any():
         return {}
     loaded = watched.workflow()
-    policy = loaded[0].steering.policy if loaded else None
+    policy = watched.history.steering(loaded[0]).policy if loaded else None
     rare = policy if isinstance(policy, Splitting) and policy.outcome in scores.values else None
     ends = np.flatnonzero(scores.ends & (scores.round > 0))
     shown = ends[scores.round[ends] > scores.round.max() - MOST_ROUNDS]
