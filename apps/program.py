@@ -15,9 +15,10 @@ import numpy as np
 
 from steersman.apps.command import GRACE_S, directory, failed, started, stopped
 from steersman.apps.line import NONE, REFUSED, TEXT, TYPES, Do, Item, Line, Request
+from steersman.stages.kinds.answer import Answers
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
-from steersman.system.errors import BadInput, BadValue, EngineError, UnknownName, told
+from steersman.system.errors import BadInput, BadValue, EngineError, UnknownName
 
 LOOK_S = 0.2  # between two looks at whether the segment is to end, where the program says nothing
 AWAY_S = 0.01  # the same, and whether the program has ended, while it is not connected
@@ -189,18 +190,10 @@ class _Calls:
         self._next[item.name], self._frame[item.name] = item, item.value(view)
 
     def _ask(self, call: Request) -> list[np.ndarray] | str:
-        start = self._start
-        if call.name not in start.answers:
-            raise UnknownName("@wf.answer", call.name, start.answers)
-        if start.model is None and start.learns:
-            return "there is no model yet"
-        try:
-            outputs = start.answers[call.name](start.params, start.model, call.inputs())
-        except EngineError as error:  # what the function says is no refusal of the call
-            raise RuntimeError(f"@wf.answer {call.name}: {told(error)}") from error
-        if not isinstance(outputs, Mapping):
-            raise TypeError(f"@wf.answer {call.name} returned {outputs!r:.60}; return arrays by their names")
-        return _of(call, outputs, f"output of {call.name}")
+        workflow = self._out.workflow
+        answers = Answers(workflow.answers if workflow else {})
+        outputs = answers.ask(call.name, call.inputs(), self._start, self._out)
+        return "there is no model yet" if outputs is None else _of(call, outputs, f"output of {call.name}")
 
     @property
     def _space(self) -> Any:

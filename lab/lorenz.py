@@ -17,6 +17,7 @@ import resource
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ def polynomial(x: np.ndarray, u: np.ndarray) -> Answer:
 def climate(given: dict[str, Any], seed: int, answer: Answer | None, model: Any = None) -> tuple[np.ndarray, float]:
     """(frames, places) of a long run, and processor time of a slow step in microseconds."""
     p = lorenz.Lorenz(**given, frames_each=FRAMES, coarse=0, spin=SPIN, every=EVERY, fast=answer is None)
-    start = Start(params=p, answers={"closure": answer} if answer else {}, load=lambda: model)
-    out, before = Out(seed=seed, frames=2 * FRAMES, seconds=1e6), used_s()
+    start, out = Start(params=p, load=lambda: model), Out(seed=seed, frames=2 * FRAMES, seconds=1e6)
+    out.workflow, before = SimpleNamespace(answers={"closure": answer} if answer else {}), used_s()
     for frame in program([p.program], start, out):
         out.append(**frame)
     return np.asarray(out.stored["x"]), 1e6 * (used_s() - before) / (SPIN + FRAMES * EVERY)

@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ from steersman.apps.line import ANSWER, HEAD, MAGIC, MAJOR, MINOR, REFUSED, Do, 
 from steersman.apps.program import program
 from steersman.bus import Server, TupleSpace
 from steersman.client.__main__ import HERE
-from steersman.data.why import lines
+from steersman.data.history import History
+from steersman.data.verify import verify
+from steersman.data.why import lines, tree
 from steersman.journal.records import Start as Order
+from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.segment import Segment
-from steersman.store import SEGMENT, SEGMENT_FIELDS, Frames, Span
+from steersman.store import SEGMENT, SEGMENT_FIELDS, Frames, Span, Window
 from steersman.system.errors import BadInput, EngineError
 from steersman.worker.orders import HANGS, plain, stop_name
 from tests.worker.test_walker import events, run_orders
@@ -105,10 +109,11 @@ def placed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def frames(
-    words: list[str], start: Start | None = None, out: Out | None = None, **options: Any
+    words: list[str], start: Start | None = None, out: Out | None = None, answers: Any = None, **options: Any
 ) -> list[dict[str, Any]]:
-    given = program(words, start or Start(params=Plate()), out or Out(seed=5, frames=1000, seconds=1000), **options)
-    return list(given)
+    out = out or Out(seed=5, frames=1000, seconds=1000)
+    out.workflow = SimpleNamespace(answers=answers or {})
+    return list(program(words, start or Start(params=Plate()), out, **options))
 
 
 def in_python(
@@ -155,8 +160,9 @@ def halved(p: Plate, model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, 
 
 def test_a_solver_in_another_language_gives_the_frames_of_the_same_one_in_python(heat: list[str]) -> None:
     """Bit for bit: from nothing, with what a model says, and on from the end of a segment."""
-    known: dict[str, Any] = {"params": Plate(), "answers": {"source": halved}, "learns": True}
+    known: dict[str, Any] = {"params": Plate(), "learns": True}
     out = Out(seed=5, frames=1000, seconds=1000)
+    out.workflow = SimpleNamespace(answers={"source": halved})
     for frame in program(heat, Start(**known), out):
         out.append(**frame)
     assert out.stored["u"].tolist() == [u.tolist() for u in in_python(np.zeros((NX, NY)), out.seed31 % 2147483646 + 1)]
@@ -164,6 +170,7 @@ def test_a_solver_in_another_language_gives_the_frames_of_the_same_one_in_python
     hottest = [np.add(np.unravel_index(u.argmax(), u.shape), 1) for u in out.stored["u"]]
     assert out.stored["hottest"].tolist() == np.array(hottest).tolist()
     later = Out(seed=9, frames=1000, seconds=1000, after=out)
+    later.workflow = out.workflow
     there = Start(frame=out.frame(), state=out.restart, load=lambda: 1.0, **known)
     for frame in program(heat, there, later):
         later.append(**frame)
@@ -196,7 +203,7 @@ def test_lorenz_steps_as_python_does_by_what_is_answered_and_by_its_own_fast_var
         return {"u": 0.1 * inputs["x"]}
 
     x, d = 10 * np.random.default_rng(2).random(512), 0.005
-    for frame in frames(words, Start(params=Lorenz(), answers={"closure": tenth}, frame={"x": x})):
+    for frame in frames(words, Start(params=Lorenz(), frame={"x": x}), answers={"closure": tenth}):
         x = x + step(functools.partial(slow, u=0.1 * x), x, d)
         assert np.allclose(frame["x"], x, rtol=0, atol=1e-12)
     solved = frames(words, Start(params=Lorenz(fast=True, spin=200), frame={"x": x}))
@@ -220,7 +227,7 @@ def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
     built: Callable[..., str], tmp_path: Path
 ) -> None:
     """Each segment again: from its frame, with its state, its seed, and the answers of its model; which is asked with
-    others of its node, of whom there are none, so that the numbers are the same."""
+    others of its node, of whom there are none, so that the numbers are the same. It is said of each that asked."""
     text = (EXAMPLES / "heat.py").read_text().replace("@wf.answer()", "@wf.answer(shared=True)")
     (tmp_path / "heat.py").write_text(text.replace("model.encode(u[None])", "model.encode(u)"))
     built("gcc", "-c", HERE / "steersman.c", name="client.o")
@@ -229,6 +236,7 @@ def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
     run = steersman.run(tmp_path / "heat.py", run_dir=tmp_path / "run", rounds=True, workers=1, seed=1, set=given)
     workflow, stored, asked = loading.load(EXAMPLES / "heat.py"), Frames(tmp_path / "run" / "frames.zarr"), 0
     table = stored.read("segments", Span("w0", 0, stored.rows("w0", SEGMENT)), dimension=SEGMENT)
+    history, pairs = History(RunDirectory(run.path)), Window(stored, [Span("w0", 0, 100)]).lagged(1).tolist()
     for fields in (dict(zip(SEGMENT_FIELDS, row, strict=True)) for row in table.tolist()):
         version = int(run.segments.loc[f"w0.{fields['number']}"].with_model)
         model = steersman.models.Model.load(tmp_path / "run" / "models" / f"{version:04d}") if version else None
@@ -245,9 +253,13 @@ def test_a_campaign_of_a_program_has_the_frames_that_python_makes_of_its_starts(
         again = in_python(u, dice, answer, frames=fields["end_row"] - fields["first_row"])
         there = stored.read("u", Span("w0", fields["first_row"], fields["end_row"]))
         assert there.tolist() == [each.tolist() for each in again]
-    assert asked > 0
-    assert not run.why("w0.0")["repeats"]
-    assert "bit for bit" in " ".join(lines(run.why("w0.0")))
+        here, asks = f"w0.{fields['number']}", bool(version)
+        assert (bool(fields["repeats"]), run.why(here)["repeats"], run.segments.repeats[here]) == (not asks,) * 3
+        assert ("bit for bit" in " ".join(lines(run.why(here)))) == asks
+        assert tree(history, here)["segments"][0]["exact"] == (bool(state) and not asks)
+        assert not state or [fields["parent_row"], fields["first_row"]] in pairs, "it goes on all the same"
+    assert 0 < asked < len(table)
+    assert not verify(history.directory)
 
 
 def test_without_steersman_it_runs_alone(heat: list[str]) -> None:
@@ -549,13 +561,16 @@ def test_a_model_answers_with_what_fits_and_nothing_else(
             code = ask("doubled", {"x": x}, {"y": y, "n": n})
             assert code == NONE or (y == 2 * x).all() and n == x.size
             wrong = [{"z": y}, {"y": y.astype(np.float32)}, {"y": y[1:]}, {"half": np.zeros((), np.float32)}]
-            commit(x.size, codes=np.array([code, *(ask("doubled", {"x": x}, each) for each in wrong)]))
+            codes = [code, *(ask("doubled", {"x": x}, each) for each in wrong), ask("doubled", {"u": x}, {"y": y})]
+            assert code == NONE or "input of doubled 'x'" in said() and "u" in said()
+            commit(x.size, codes=np.array(codes))
     """)
     asks = placed(asks)
-    known: dict[str, Any] = {"params": Plate(), "answers": {"doubled": doubled}, "learns": True}
-    assert [frame["codes"].tolist() for frame in frames(asks, Start(**known))] == [[2] * 5] * 2
-    with_model = frames(asks, Start(**known, load=lambda: 2.0))
-    assert [frame["codes"].tolist() for frame in with_model] == [[0, -1, -1, -1, -1]] * 2
+    known: dict[str, Any] = {"params": Plate(), "learns": True}
+    answers = {"doubled": doubled}
+    assert [frame["codes"].tolist() for frame in frames(asks, Start(**known), answers=answers)] == [[2] * 6] * 2
+    with_model = frames(asks, Start(**known, load=lambda: 2.0), answers=answers)
+    assert [frame["codes"].tolist() for frame in with_model] == [[0, -1, -1, -1, -1, -1]] * 2
 
 
 @pytest.mark.parametrize(("size", "fails"), [(5, False), (50_000, True)])
@@ -576,7 +591,7 @@ def test_an_answer_that_keeps_what_the_next_call_overwrites_fails(
             commit(i, same=np.array((y == x).all()))
     """)
     with pytest.raises(EngineError) if fails else contextlib.nullcontext():
-        assert [bool(frame["same"]) for frame in frames(asks, Start(answers={"keeps": keeps}))] == [True, True]
+        assert [bool(frame["same"]) for frame in frames(asks, Start(), answers={"keeps": keeps})] == [True, True]
     assert [each.max() for each in memory] == [0.0, 1.0][: len(memory)]
 
 
@@ -587,7 +602,7 @@ def test_what_an_answer_raises_fails_the_segment(calling: Callable[..., list[str
         raise BadInput("no such latent space")
 
     with pytest.raises(RuntimeError, match="latent space"):
-        frames(calling('ask("fails", {}, {"y": np.zeros(1)})'), Start(answers={"fails": fails}))
+        frames(calling('ask("fails", {}, {"y": np.zeros(1)})'), answers={"fails": fails})
 
 
 def test_arrays_that_were_appended_and_not_committed_are_told(calling: Callable[..., list[str]]) -> None:

@@ -195,9 +195,9 @@ def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDir
     assert opened.segments["set_latent"].tolist() == [2] * len(STORY) + [3], "that of its parameters which each had"
 
 
-@pytest.mark.parametrize("left", [True, False])
-def test_a_segment_goes_on_exactly_where_a_state_was_left(left: bool, run: RunDirectory) -> None:
-    """Not where it was to, and there was none."""
+@pytest.mark.parametrize(("left", "repeats"), [(True, True), (False, True), (True, False)])
+def test_a_segment_goes_on_exactly_where_a_state_was_left(left: bool, repeats: bool, run: RunDirectory) -> None:
+    """Not where it was to, and there was none; and not one that was told what need not be so again."""
     journal = Journal(run.journal)
     at: dict[str, Any] = {"walker": 1, "first_row": 2 * FRAMES}
     journal.append(
@@ -206,11 +206,12 @@ def test_a_segment_goes_on_exactly_where_a_state_was_left(left: bool, run: RunDi
     end = records.Ended(**at, segment=2, start=5, end_row=3 * FRAMES, how="finished", state=left)
     parent = records.FrameId(1, 3 * FRAMES - 1, 2)
     journal.append(end, records.Start(start=6, seed=6, parent=parent, policy="Unsteered", exact=True))
-    journal.append(records.Began(walker=1, segment=3, start=6, first_row=3 * FRAMES))
+    at = {"walker": 1, "segment": 3, "start": 6, "first_row": 3 * FRAMES}
+    journal.append(records.Began(**at), records.Ended(**at, end_row=3 * FRAMES, how="finished", repeats=repeats))
     journal.close()
     told = tree(History(run), "w1.3")
-    assert [each["exact"] for each in told["segments"]] == [left, False]
-    assert ("with its state" in tree_lines(told)[0]) is left
+    assert [each["exact"] for each in told["segments"]] == [left and repeats, False]
+    assert ("with its state" in tree_lines(told)[0]) is (left and repeats)
 
 
 @pytest.mark.parametrize("reason", ["by a signal", "by a signal; `steersman resume /elsewhere/w` continues the run"])

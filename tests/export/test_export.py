@@ -1,5 +1,6 @@
 """What is exported is what was stored: other programs read it back, and half of a file is never there."""
 
+import contextlib
 import json
 import shutil
 import sys
@@ -20,6 +21,8 @@ from steersman.cli.__main__ import main
 from steersman.data import choice, export
 from steersman.data.export import _all_classic, _classic
 from steersman.data.history import History
+from steersman.journal import records
+from steersman.journal.file import Journal
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter
 from steersman.store.errors import MissingVariable
@@ -361,10 +364,17 @@ def test_values_that_no_type_of_a_netcdf_file_holds_are_told(value: complex) -> 
 def test_a_model_of_a_run_is_written_by_its_number(
     command: Callable[..., int], run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing that is there is replaced without a word."""
+    """Nothing that is there is replaced without a word, and it is said of one that the run never used."""
     models.PCA.fit(np.eye(4), latent=2).save(run.model(7))
-    assert command("--model", f"7={tmp_path / 'model.pt'}") == 0
-    assert (tmp_path / "model.pt").stat().st_size > 0
+    with contextlib.closing(Journal(run.journal)) as journal:
+        for accepted in (None, False, True):
+            journal.append(records.Training(model=7, frames=9))
+            if accepted is not None:
+                journal.append(records.Trained(model=7, accepted=accepted, reason="held-out error 9"))
+            assert command("--model", f"7={tmp_path / 'model.pt'}", "--overwrite") == 0
+            assert (tmp_path / "model.pt").stat().st_size > 0
+            said = capsys.readouterr().err
+            assert ("never used" in said, "held-out error 9" in said) == (not accepted, accepted is False)
     for wrong in (["7=model.pt", "--tables", tmp_path], ["model.pt"], [f"7={tmp_path / 'model.pt'}"]):
         assert command("--model", *wrong) == 2
     capsys.readouterr()

@@ -23,7 +23,10 @@ from steersman.store.names import walker_name
 def made(count: int, walker: int = 3) -> list[Segment]:
     """Segments of four frames, every third empty, the last one running."""
     ends = [4 * number + 4 * (number % 3 > 0) for number in range(count)]
-    each = [Segment(walker, number, 7 * number, 4 * number, end, "finished") for number, end in enumerate(ends)]
+    each = [
+        Segment(walker, number, 7 * number, 4 * number, end, "finished", repeats=number % 5 > 0)
+        for number, end in enumerate(ends)
+    ]
     each[-1].end = None
     return each
 
@@ -43,6 +46,7 @@ def test_packed_segments_are_those_that_were_appended() -> None:
     assert columns["first"].tolist() == [each.first for each in listed]
     assert columns["end"].tolist() == [RUNNING if each.end is None else each.end for each in listed]
     assert columns["counts"].all()
+    assert columns["repeats"].tolist() == [each.repeats for each in listed]
     segments.leave_out(frames=400)
     assert not any(each.counts for each in segments)
     assert segments[-1].end == 400

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from steersman import Params, Workflow, budget
-from steersman.stages.shared import RECORDED, Shared
+from steersman.stages.shared import Shared, UnknownInput
 from steersman.system.errors import BadValue
 
 WALKERS, WAIT_MS = 3, 3_000.0  # those who ask at once are not answered by the clock
@@ -127,11 +127,15 @@ def test_a_file_that_was_changed_and_a_notebook_are_answered_by_their_own_code(t
     assert pickle.loads(pickle.dumps(Shared(answered, str(file), 8, 1.0, 0)))._name in places
 
 
-def test_a_workflow_records_that_its_segments_need_not_repeat() -> None:
-    for shared in (False, True):
-        workflow = Workflow("w", Params, stop=budget(frames=1))
-        workflow.answer(shared=shared)(answered)
-        assert (RECORDED in [stage.recorded for stage in workflow.stages]) == shared
+def test_an_input_that_is_not_sent_is_refused_with_what_was_sent(tmp_path: Path) -> None:
+    """By this process, which has come first, as by another one."""
+    with pytest.raises(UnknownInput) as refused:
+        Shared(answered, None, 1, 0.0, 0)(None, 2.0, {"z": np.ones(2)})
+    assert refused.value.args == ("input of answered", "x", ("z",))
+
+
+def test_what_is_not_shared_has_no_batches() -> None:
+    workflow = Workflow("w", Params, stop=budget(frames=1))
     for alone in ({"gpus": 1}, {"batch": 4}, {"wait_ms": 2.0}):
         with pytest.raises(BadValue):
             workflow.answer(**alone)

@@ -128,7 +128,7 @@ def test_states_of_older_runs_are_read(tmp_path: Path) -> None:
     with_table.close()
     frames = Frames(tmp_path)
     assert same(frames.state("w0", 1), {"v": np.ones(3, np.float32)})
-    assert frames.read_table("w0").tolist() == [[0] * 9 + [-1] * 4, [1] * 9 + [-1] * 4]
+    assert frames.read_table("w0").tolist() == [[n] * 9 + [-1] * (len(SEGMENT_FIELDS) - 9) for n in (0, 1)]
     later, state = GroupWriter(tmp_path / "w1"), states.packed({"v": np.ones(3)})
     row = later.extend(states.RESTART, {states.RESTART_STATES: states.as_rows(state)})
     later.append(SEGMENT, {"segments": np.array([0] * 9 + [row, len(state)])})

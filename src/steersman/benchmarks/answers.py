@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,8 +129,9 @@ def _asked(folder: Path, built: str, size: int, n: int) -> dict[str, Any]:
     def first(p: Any, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return {"sum": inputs["x"][0]}
 
-    start = Start(answers={"echo": echo, "sum": first})
-    for _ in program([built, "ask", str(n), str(size)], start, _Endless(), cwd=folder):
+    out = _Endless()
+    out.workflow = SimpleNamespace(answers={"echo": echo, "sum": first})
+    for _ in program([built, "ask", str(n), str(size)], Start(), out, cwd=folder):
         pass
     printed = [line.split() for line in (folder / "stdout.txt").read_text().splitlines()]
     return {name: {"p50": float(p50), "p95": float(p95)} for name, p50, p95 in printed}

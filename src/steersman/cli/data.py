@@ -126,7 +126,9 @@ def _write_model(
     check_new(Path(file), overwrite)
     sizes = [int(each) for each in shape.split(",")] if shape else None
     portable.write(trust.load_model(folder, directory.workflow), Path(file), sizes, double=double)
-    err.plain(f"wrote model {version} to {file}")
+    accepted = {each.version: each.accepted or each.reason for each in History(directory).state.models}
+    reason = accepted.get(int(version)) or "its training has not ended"
+    err.plain(f"wrote model {version} to {file}{'' if reason is True else f'; the run never used it: {reason}'}")
 
 
 def report(run: RunPath, code: Trust = False) -> None:

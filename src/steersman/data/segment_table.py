@@ -42,6 +42,7 @@ class SegmentTable:
         began, ended: (n,) float, seconds since 1970; one that runs ends now, one that was lost with its walker.
         simulated: (n,) float, in the run's unit of time; of one that runs 0.
         lost: (n,) bool, that the record of where it began, or of what made that frame, is gone.
+        repeats: (n,) bool, that all it was told would be so again, bit for bit.
         first, end: (n,) int, its rows [first, end) in its walker's group; none when it does not count.
     """
 
@@ -60,6 +61,7 @@ class SegmentTable:
     ended: np.ndarray
     simulated: np.ndarray
     lost: np.ndarray
+    repeats: np.ndarray
     first: np.ndarray
     end: np.ndarray
 
@@ -176,7 +178,7 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         how=np.array(HOW, dtype=object)[own["how"]],
         model=np.where(known, chosen["model"], 0),
         given={name: np.where(known, chosen[name], none) for name, none in Given()._asdict().items()},
-        began=times["began"],
+        repeats=own["repeats"], began=times["began"],
         ended=np.where(np.isnan(times["ended"]), gone[times["walker"]], times["ended"]),
         simulated=_simulated(state, times, own["how"] == HOW.index("lost")),
         first=own["first"], end=np.where(own["counts"], np.maximum(own["published"], own["first"]), own["first"]),

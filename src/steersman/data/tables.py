@@ -65,7 +65,7 @@ def segments(history: History) -> pandas.DataFrame:
         "policy": of.policy, "model": of.model, "seed": of.seed, "how": of.how,
         "began": _utc(of.began), "ended": _utc(of.ended),
         "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first,
-        "with_model": of.given["with_model"],
+        "with_model": of.given["with_model"], "repeats": of.repeats,
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     table.loc[running, "ended"] = pandas.NaT

@@ -257,8 +257,9 @@ def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str | Pro
     for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
         row = dict(zip(SEGMENT_FIELDS, values, strict=True))
         end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
-        recorded = (segment.number, segment.start, segment.first, end)
-        if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
+        repeats = row["repeats"] != 0
+        recorded = (segment.number, segment.start, segment.first, end, segment.repeats or segment.end is None)
+        if recorded != (row["number"], row["start"], row["first_row"], row["end_row"], repeats or segment.end is None):
             yield f"the entries for segment {segment.name} in journal and store differ"
             return
 

@@ -17,7 +17,6 @@ from steersman.journal.lock import driven
 from steersman.journal.modes import MODES
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
-from steersman.stages.shared import RECORDED as SHARED
 from steersman.steering.opes import HOT
 from steersman.store import Span
 from steersman.store.names import FrameName, SegmentName, walker_name
@@ -67,7 +66,7 @@ def why(history: History, name: str) -> dict[str, Any]:
             {"frame": _named(history, each.frame), "policy": each.policy, "reason": each.reason}
             for each in (decision.refused if decision else ())
         ],
-        "repeats": SHARED not in history.state.run.stages,
+        "repeats": bool(segments.repeats[at]),
         "ended": how,
         "frames": None if segments.how[at] == "running" else _rows(history, at),
         "hot": _hot(history, at),
@@ -128,7 +127,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
         known["start"] = _choice(history, start)
         left = start.exact and start.parent is not None and _left_state(history, start.parent)
-        known["exact"] = left and SHARED not in history.state.run.stages
+        known["exact"] = left and bool(table.repeats[at])
         changed = {"set": dict(start.set), "draw": dict(start.draw) | start.member}
         starts.append(start)
         known |= changed | start.given._asdict()
@@ -201,9 +200,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
         passed = f"frame {each['frame']['name']}" if each["frame"] else "a new member"
         text.append(f"  passed over    {passed}: {each['reason']}")
     if not facts["repeats"]:
-        text.append(
-            "  repeats        not bit for bit: walkers of a node are answered together (@wf.answer(shared=True))"
-        )
+        text.append("  repeats        not bit for bit: it was answered together with others of its node")
     frames = "" if facts["frames"] is None else f" after {count(facts['frames'], 'frame')}"
     text.append(f"  ended          {facts['ended']}{frames}")
     if facts["hot"]:

@@ -30,8 +30,10 @@ def of_segment(frames: Frames, walker: Walker, row: dict[str, int], t: float = 0
         yield Began(**facts, adopted=True)
     if walker.segments[row["number"]].end is None:
         time, how = simulated(frames, walker.name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
-        state = row["state_bytes"] != 0
-        yield Ended(**facts, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True)
+        yield Ended(
+            **facts, end_row=row["end_row"], how=how, simulated=time,
+            state=row["state_bytes"] != 0, repeats=row["repeats"] != 0, adopted=True,
+        )  # fmt: skip
 
 
 def start_of(state: State, row: dict[str, int], slot: int) -> Start:

@@ -19,7 +19,7 @@ def segments(state: State) -> dict[str, np.ndarray]:
     """Columns of all segments, in order of walkers and their rows.
 
     Returns: (n,) int64 walker, number, start, first, end (RUNNING: none yet), how (of HOW) and published (the row
-        behind the last published one), and bool counts, state and settled (its end is published).
+        behind the last published one), and bool counts, state, repeats and settled (its end is published).
     """
     walkers = list(state.walkers.values())
     each = [walker.segments.columns() for walker in walkers]
@@ -33,7 +33,7 @@ def segments(state: State) -> dict[str, np.ndarray]:
     number = np.arange(len(rows)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
     return {
         "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": rows["counts"],
-        "how": rows["how"], "state": rows["state"], "settled": number < ended,
+        "how": rows["how"], "state": rows["state"], "repeats": rows["repeats"], "settled": number < ended,
         "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
     }  # fmt: skip
 

@@ -269,6 +269,7 @@ class Ended(Record, tag="ended", frozen=True):
     cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
     state: bool = True  # it left its full restart state; older journals do not say it
     asks: tuple[Number, ...] = ()  # rows whose labels it asked for
+    repeats: bool = True  # all that it was told would be so again, bit for bit
     adopted: bool = False
 
 

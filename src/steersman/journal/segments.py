@@ -1,4 +1,4 @@
-"""The segments of one walker: those that nothing changes any more take 15 bytes each, for a run may have millions."""
+"""The segments of one walker: those that nothing changes any more take 16 bytes each, for a run may have millions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from steersman.store.names import SegmentName
 RUNNING = -1  # the end of a segment that has none yet, in columns
 HOW = (*ENDED, "lost", "running")
 FAILED, LOST = HOW.index("failed"), HOW.index("lost")
-_PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?"), ("state", "?")])
+_FLAGS = "counts", "state", "repeats"
+_PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), *((name, "?") for name in _FLAGS)])
 _BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held
 
 
@@ -31,6 +32,7 @@ class Segment:
     counts: bool = True  # False: lost with its walker or run twice; its frames are left out
     simulated: float = 0.0
     state: bool = False  # it left its full restart state
+    repeats: bool = True  # all that it was told would be so again, bit for bit
 
     @property
     def name(self) -> str:
@@ -68,8 +70,7 @@ class Segments(Sequence[Segment]):
             each = self._open.pop(0)
             if self._packed % _BLOCK == 0:
                 self._blocks.append(np.empty(_BLOCK, _PACKED))
-            packed = (each.start, each.first, each.end, HOW.index(each.how), each.counts, each.state)
-            self._blocks[-1][self._packed % _BLOCK] = packed
+            self._blocks[-1][self._packed % _BLOCK] = _packed(each)
             self._packed += 1
 
     def leave_out(self, frames: int) -> None:
@@ -88,11 +89,8 @@ class Segments(Sequence[Segment]):
             self._open[number - self._packed].counts = False
 
     def columns(self) -> np.ndarray:
-        """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW), if it counts, left a state."""
-        opened = [
-            (s.start, s.first, RUNNING if s.end is None else s.end, HOW.index(s.how), s.counts, s.state)
-            for s in self._open
-        ]
+        """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW), counts, state and repeats."""
+        opened = [_packed(each) for each in self._open]
         packed = np.concatenate([np.empty(0, _PACKED), *self._blocks])[: self._packed]
         return np.concatenate([packed, np.array(opened, _PACKED)])
 
@@ -111,5 +109,11 @@ class Segments(Sequence[Segment]):
             raise IndexError(number)
         if at >= self._packed:
             return self._open[at - self._packed]
-        start, first, end, how, counts, state = self._blocks[at // _BLOCK][at % _BLOCK].item()
-        return Segment(self._walker, at, start, first, end, HOW[how], counts, state=state)
+        start, first, end, how, *flags = self._blocks[at // _BLOCK][at % _BLOCK].item()
+        return Segment(self._walker, at, start, first, end, HOW[how], **dict(zip(_FLAGS, flags, strict=True)))
+
+
+def _packed(segment: Segment) -> tuple[int, ...]:
+    end = RUNNING if segment.end is None else segment.end
+    flags = (getattr(segment, name) for name in _FLAGS)
+    return segment.start, segment.first, end, HOW.index(segment.how), *flags

@@ -184,7 +184,7 @@ class State(Standing):
         segment, failed = walker.segments[-1], record.how == "failed"
         run_ends = record.how == "stopped" and segment.name not in self.stopping  # by nobody who chose it
         self._close(segment, record.end_row, record.how)
-        segment.simulated, segment.state = record.simulated, record.state
+        segment.simulated, segment.state, segment.repeats = record.simulated, record.state, record.repeats
         for mode in self.modes:
             mode.ended(record)
         self.leaves_state |= record.state

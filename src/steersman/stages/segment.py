@@ -57,9 +57,13 @@ class Segment:
         cut: it was to end for its block ends, not because somebody asked.
         longest_s: longest time between two frames.
         space: the run's tuple space; None outside of one.
+        workflow: that it is of, for `program`; None outside of one.
+        repeats: all that it was told would be so again, bit for bit.
     """
 
     space: Any = None
+    workflow: Any = None
+    repeats: bool = True
 
     def __init__(
         self,

@@ -19,18 +19,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from steersman.system import node
-from steersman.system.errors import EngineError, told
+from steersman.system.errors import EngineError, UnknownName, told
 
-RECORDED = "shared answers"  # among the stages of a run whose segments need not repeat bit for bit
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 Outputs = Mapping[str, Any]
 Given = dict[Connection, tuple[bytes, Any, Any]]  # parameters and model, as packed and as they are, of who is connected
 Waiting = dict[Connection, dict[str, np.ndarray]]  # the inputs of who asks
+
+
+class UnknownInput(UnknownName, KeyError):
+    """A function looks for what a program did not send."""
+
+
+class Inputs(dict[str, Any]):
+    """What a program sends to a function."""
+
+    def __init__(self, function: str, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self._function = function
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise UnknownInput(f"input of {self._function}", name, self)
 
 
 @dataclass
@@ -65,7 +79,8 @@ class Shared:
         return Shared, (self.function, self.file, self.batch, self.wait_ms, self.gpus)
 
     def __call__(self, params: Any, model: Any, inputs: Mapping[str, Any]) -> Outputs:
-        """Raises: RuntimeError: what the function raised, where it was called. EngineError: another user answers."""
+        """Raises: UnknownInput: it looks for another input. RuntimeError: what else it raised, where it was called.
+        EngineError: another user answers."""
         if self._known is None or self._known[0] is not params or self._known[1] is not model:
             self._known = params, model, pickle.dumps((params, model))
         packed = self._known[2]
@@ -80,7 +95,7 @@ class Shared:
                 continue
             self._sent = packed if well else b""
             if not well:
-                raise RuntimeError(said)
+                raise said if isinstance(said, UnknownInput) else RuntimeError(said)
             return dict(said)
 
     def _connected(self) -> Connection:
@@ -163,7 +178,7 @@ class Shared:
     def _answer(self, wires: Sequence[Connection], waiting: Waiting, given: Given) -> None:
         name, n = self.function.__name__, len(wires)
         try:
-            inputs = {each: np.stack([waiting[wire][each] for wire in wires]) for each in waiting[wires[0]]}
+            inputs = Inputs(name, {x: np.stack([waiting[wire][x] for wire in wires]) for x in waiting[wires[0]]})
             returned = self.function(*given[wires[0]][1:], inputs)
             if not isinstance(returned, Mapping):
                 raise TypeError(f"it returned {returned!r:.60}; return arrays by their names")
@@ -173,6 +188,8 @@ class Shared:
                     f"output {odd[0]} has shape {outputs[odd[0]].shape}: give a row for each of {n} walkers"
                 )
             replies: list[tuple[bool, Any]] = [(True, {k: x[i] for k, x in outputs.items()}) for i in range(n)]
+        except UnknownInput as error:
+            replies = [(False, error)] * n
         except Exception as error:  # of a user's function: it belongs to those who asked
             replies = [(False, f"@wf.answer {name}: {told(error)}")] * n
         for wire, reply in zip(wires, replies, strict=True):

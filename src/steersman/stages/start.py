@@ -102,7 +102,6 @@ class Start:
         load: gives `model`.
         attempt: how often it failed before, from 0 on.
         params: the workflow's parameters, for `program`.
-        answers: what the workflow file's `@wf.answer` decorates, by name, for `program`.
         learns: the workflow trains models, of which there may be none yet.
     """
 
@@ -114,7 +113,6 @@ class Start:
     load: Callable[[], Any] = field(default=lambda: None, repr=False)
     attempt: int = 0
     params: Any = field(default=None, repr=False)
-    answers: Mapping[str, Callable[..., Mapping[str, Any]]] = field(default_factory=dict, repr=False)
     learns: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -30,11 +30,12 @@ Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and array
 
 # Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. `state_row`
 # and `state_bytes` say where its restart state lies, 0 bytes of one that gave none. `exact` is 1 where it was to go on
-# exactly from another, and `conditions` is the same number under the same bias and parameters. Runs of before have
-# not got the last two, or four, but a variable along the ended segments for each of a state.
+# exactly from another, `conditions` is the same number under the same bias and parameters, and `repeats` is 0 where it
+# was told what need not be so again, bit for bit. Runs of before have not got the last, the last three, or five, but a
+# variable along the ended segments for each of a state.
 SEGMENT_FIELDS = (
     "number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended", "state_row",
-    "state_bytes", "exact", "conditions",
+    "state_bytes", "exact", "conditions", "repeats",
 )  # fmt: skip
 STATE = SEGMENT_FIELDS.index("state_row")
 ENDED = ("finished", "stopped", "failed")

@@ -371,7 +371,7 @@ class WalkerProcess:
         self._outbox.add(Ended(
             walker=self.number, segment=out.number, start=order.start, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=ran_s, cut=cut, state=bool(out.restart), asks=tuple(dict.fromkeys(out.asked)),
+            ran_s=ran_s, cut=cut, state=bool(out.restart), asks=tuple(dict.fromkeys(out.asked)), repeats=out.repeats,
         ))  # fmt: skip
         self._close_segment(out, order, how)
         self._publisher.release_when_published(run.held)
@@ -400,6 +400,7 @@ class WalkerProcess:
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
             "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
             "state_row": -1, "state_bytes": len(state), "exact": order.exact, "conditions": order.conditions,
+            "repeats": out.repeats,
         }  # fmt: skip
         if state:
             rows = {RESTART_STATES: states.as_rows(state)}

@@ -1,6 +1,7 @@
 """Kinds of stages: a class each, in a file of this folder, and its place in the order in which stages are tried."""
 
-from steersman.stages.kinds.around import After, Answers, Before, HeldOutDraws, Prepare, Tasks
+from steersman.stages.kinds.answer import Answers
+from steersman.stages.kinds.around import After, Before, HeldOutDraws, Prepare, Tasks
 from steersman.stages.kinds.label import Label
 from steersman.stages.kinds.score import Score
 from steersman.stages.kinds.simulate import Simulate

@@ -1,14 +1,11 @@
-"""What comes before the loop: `prepare`, `task`, `before`, `held_out`; what is asked in it: `answer`; and `after`."""
+"""What comes before the loop: `prepare`, `task`, `before`, `held_out`; and `after`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from steersman.journal.state import State
 from steersman.stages.kinds.stage import Plain, Planned, Several, StageView, Trial, Try
-from steersman.stages.shared import RECORDED as SHARED
-from steersman.stages.shared import Shared
 
 
 class Prepare(Plain):
@@ -36,17 +33,6 @@ class Before(Prepare):
 
 class Tasks(Several):
     kind, kept, arguments, may_differ = "task", "tasks", None, True
-
-
-class Answers(Several):
-    """What a program that asks is told while it runs, see `steersman.apps.program`."""
-
-    kind, kept, arguments = "answer", "answers", ("params", "model", "inputs")
-
-    def __init__(self, functions: Mapping[str, Any]) -> None:
-        super().__init__(functions)
-        if any(isinstance(each, Shared) for each in functions.values()):
-            self.recorded = SHARED  # type: ignore[misc]  # no stage of the loop: `why` looks for it
 
 
 class After(Plain):

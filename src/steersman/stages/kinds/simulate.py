@@ -29,9 +29,11 @@ class Simulate(StageKind):
     workflow: AWorkflow = None
 
     def call(self, params: Any, start: Any, out: Any) -> None:
-        """Call the function, of a batch with lists; each start knows the parameters, and who answers a program."""
-        known = {"params": params, "answers": self.workflow.answers, "learns": self.workflow.training is not None}
+        """Call the function, of a batch with lists; `program` needs the parameters and the workflow."""
+        known = {"params": params, "learns": self.workflow.training is not None}
         starts = [replace(each, **known) for each in (start if self.batch else [start])]
+        for each in out if self.batch else [out]:
+            each.workflow = self.workflow
         self.function(params, starts if self.batch else starts[0], out)
 
     @property
