@@ -52,6 +52,7 @@ DYNAMICS = "tests/apps/molecular_dynamics/test_simulation.py"
 CLIMATE = "tests/apps/shallow_water/test_climate.py"
 
 HOT = "tests/apps/molecular_dynamics/test_biasing.py"
+MISSING = "tests/engine/test_missing.py"
 LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
 
 BUGS = [
@@ -350,6 +351,14 @@ BUGS = [
     Bug("remote/copy.py", "incoming.place(self.path, path).unlink", "(self.path / path).unlink",
         "tests/remote/test_hostile.py"),
     Bug("remote/copy.py", 'data.rfind(b"\\n") + 1', 'data.rfind(b"\\n")', COPY),
+    Bug("stages/loading.py", "if missing and (steering.bias or", "if missing and (", "tests/stages/test_parameters.py"),
+    Bug("steering/decide.py", "and (candidate.exact or not self._misses(*frame))", "", MISSING),
+    Bug("journal/scoreboard.py", "counts = ~missing & (", "counts = (", MISSING),
+    Bug("journal/scoreboard.py", "waiting &= ~np.isin(last, list(scores.left_out))", "pass",
+        "tests/engine/test_exact_starts.py"),
+    Bug("worker/training.py", "return whole if missing else score", "return score", "tests/worker/test_training.py"),
+    Bug("worker/training.py", "return frames.only(kept) if", "return frames if", "tests/worker/test_training.py"),
+    Bug("engine/labeller.py", "if not misses(int(scores.walker[each.at]), int(scores.row[each.at]))", "", MISSING),
     Bug("engine/bag.py", "if steering is not self._steering:", "if False:", "tests/data/test_replay.py"),
     Bug("data/replay.py", 'case records.Tell(verb="set")', 'case records.Tell(verb="none")',
         "tests/data/test_replay.py"),

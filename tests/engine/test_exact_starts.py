@@ -29,11 +29,11 @@ from steersman.journal.records import (
     Stop,
     Tell,
 )
-from steersman.journal.scoreboard import ends_without_scores, misses_an_end, unscored
+from steersman.journal.scoreboard import Scoreboard, ends_without_scores, misses_an_end, unscored
 from steersman.journal.state import State
 from steersman.stages.start import LOOKED
 from steersman.steering import Opes, Random, Steering, Unsteered, WeightedEnsemble
-from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
+from steersman.store import FRAME, SEGMENT, Frames, GroupWriter, Span
 
 ROWS = 10
 Known = dict[str, Any]
@@ -222,6 +222,11 @@ def test_an_end_is_offered_only_once_its_state_can_be_read(tmp_path: Path) -> No
     after = unscored(recorder.state)
     assert np.flatnonzero(after.ends).tolist() == [ROWS - 1]
     assert (ends_without_scores(recorder.state, after), misses_an_end(recorder.state, after)) == (0, False)
+    board = Scoreboard(tmp_path / "scores.zarr", 0)
+    board.add([Span("w0", 0, ROWS)], {"z": np.where(np.arange(ROWS) < ROWS - 1, 1.0, np.nan)})
+    scored = board.scores(recorder.state)
+    assert (len(scored), scored.ends.sum()) == (ROWS - 1, 0), "a frame without a score is not counted"
+    assert ends_without_scores(recorder.state, scored) == 0, "nor waited for"
     is_lost(recorder, 1, 1, None)
     assert unscored(recorder.state).ends.sum() == 1
     assert ends_without_scores(recorder.state, unscored(recorder.state)) == 0

@@ -13,7 +13,17 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.rules import Every, every
 from steersman.stages.workflow import STEERS, Workflow
-from steersman.steering import Doubtful, Novelty, Opes, Progress, StopRule, Unsteered, budget, trusted
+from steersman.steering import (
+    Doubtful,
+    Novelty,
+    Opes,
+    Progress,
+    StopRule,
+    Unsteered,
+    WeightedEnsemble,
+    budget,
+    trusted,
+)
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
@@ -62,6 +72,26 @@ def test_steering_follows_the_parameters_but_not_where_frames_have_weights_by_it
     loading.check_rules(biased, Values(count=1), before)
     with pytest.raises(BadValue):
         loading.check_rules(biased, Values(count=2), before)
+
+
+@pytest.mark.parametrize("missing", ["variable", "score"])
+def test_nothing_may_be_missing_where_frames_have_weights(missing: str) -> None:
+    steers = (
+        {"policy": WeightedEnsemble("z", edges=(0.0,))},
+        {"policy": Novelty("z")},
+        {"bias": Opes("z", barrier_kT=10)},
+    )
+    for number, words in enumerate(steers):
+        workflow = Workflow("missing", Values, stop=budget(frames=1))
+        variables = {"x": Variable(missing=missing == "variable")}
+        workflow.simulate(variables=variables)(lambda params, start, out: None)
+        workflow.score(missing=("z",) * (missing == "score"))(lambda p, model, frames: {})
+        workflow.steer(**words)
+        if number == 1:
+            loading.check_rules(workflow, Values())
+            continue
+        with pytest.raises(BadValue, match="missing"):
+            loading.check_rules(workflow, Values())
 
 
 def test_a_label_rule_of_the_parameters_needs_a_label_stage_as_any_does() -> None:

@@ -17,7 +17,7 @@ from steersman.steering.opes import HOT
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from steersman.store.errors import MissingVariable
 from steersman.worker.errors import JudgingFailed
-from steersman.worker.training import checked_scores, judge, load_model, train
+from steersman.worker.training import checked_scores, counted, judge, load_model, train, whole
 from tests.models.mean_model import Scaled, Small, fresh, rows, streamed
 
 
@@ -51,6 +51,40 @@ def test_a_model_of_one_point_has_collapsed_where_frames_differ_in_more_than_the
     model.components *= 0
     window = Window(Frames(tmp_path), [Span("w0", 0, 10)])
     assert judge(score, model, None, window, "error")["accepted"] is alike
+
+
+@pytest.mark.parametrize("by", ["score", "variable"])
+def test_the_gate_does_not_count_a_frame_that_misses_something(tmp_path: Path, by: str) -> None:
+    """Of a score that may be missing, or a variable; else one such frame would keep every model out."""
+    values = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
+    gone = np.arange(10) % 3 == 1
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": values, "depth": np.where(gone, np.nan, 1.0), "gone": gone})
+    writer.publish()
+    window = whole(
+        Window(Frames(tmp_path), [Span("w0", 0, 4), Span("w0", 4, 10)]), ["depth"] if by == "variable" else []
+    )
+    assert window
+    assert (window.rows, window["gone"].sum()) == ((7, 0) if by == "variable" else (10, 3))
+
+    def gate(model: PCA, frames: Window) -> dict[str, np.ndarray]:
+        missing = np.nan if by == "score" else 1e6
+        return score(model, frames) | {"error": np.where(frames["gone"], missing, 2.0)}
+
+    verdict = judge(counted(gate, ["error"] if by == "score" else []), PCA.fit(values), None, window, "error")
+    assert (verdict["accepted"], verdict["held_out"]) == (True, 2.0)
+
+
+def test_a_frame_that_misses_a_variable_has_no_scores_and_no_other_may_be_nan() -> None:
+    without = np.array([False, True, False, False])
+    given = {"z": np.array([1.0, 2.0, np.nan, 4.0]), "cell": np.arange(4), "odd": np.array([1.0, np.inf, 1.0, 1.0])}
+    checked = checked_scores(given, 4, missing=["z"], without=without)
+    np.testing.assert_array_equal(checked["z"], [1.0, np.nan, np.nan, 4.0])
+    np.testing.assert_array_equal(checked["cell"], [0.0, np.nan, 2.0, 3.0])
+    for name, missing in (("z", []), ("odd", ["odd"])):
+        with pytest.raises(BadScores) as refused:
+            checked_scores({name: given[name]}, 4, missing=missing)
+        assert refused.value.name == name
 
 
 def test_a_function_can_be_the_gate(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from steersman.stages.start import Start
 from steersman.stages.task import NOBODY, Later, planned_by, resolved
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores, StopRule
+from steersman.steering.scores import some_missing
 from steersman.store import Window
 from steersman.system.errors import EngineError
 
@@ -31,7 +32,7 @@ class TriedResults:
     held_out: Window
 
     def frame(self, index: int) -> dict[str, np.ndarray]:
-        return {name: self.held_out[name][index] for name in self.held_out}
+        return {name: self.held_out[name][self.scores.row[index]] for name in self.held_out}
 
 
 def shown(returned: Any, check: Callable[[Any], tuple[Any, str]]) -> str:
@@ -46,8 +47,10 @@ def shown(returned: Any, check: Callable[[Any], tuple[Any, str]]) -> str:
 
 
 def scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:
-    """Of the frames of one ended segment; in a weighted ensemble it is the only member of round 1."""
-    row, zeros, ones = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32), np.ones(rows, np.int32)
+    """Of one ended segment's frames in which nothing is missing; in a weighted ensemble it is the member of round 1."""
+    row = np.flatnonzero(~some_missing(values, rows)).astype(np.int32)
+    values = {name: value[row] for name, value in values.items()}
+    zeros, ones = np.zeros(len(row), np.int32), np.ones(len(row), np.int32)
     return Scores(
         zeros, row, zeros, zeros, row == rows - 1, values, model, weight=ones.astype(float), round=ones,
         held_out=row % 2 == 0,

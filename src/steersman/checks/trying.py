@@ -238,7 +238,7 @@ class _Trial:
             draw = {name: np.asarray(value, np.float64) for name, value in drawn.items()}
             return Start(self._prepared, StoredFrame(NoFrame()), draw=draw, **given)
         state = self._out.restart if chosen.exact else {}
-        frame = StoredFrame(self._out.frame(chosen.index))
+        frame = StoredFrame(self._out.frame(int(self._scores.row[chosen.index])))
         return Start(self._prepared, frame, WatchedMapping(state) if state else {}, **given)
 
     def _never_read(self, start: Start) -> str:
@@ -305,8 +305,9 @@ class _Trial:
         with training.asked() as fits:
             card = training.train(
                 fit=functools.partial(stage.function, self._params),
-                score=functools.partial(scoring.function, self._params),
-                frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
+                score=training.counted(functools.partial(scoring.function, self._params), scoring.missing),
+                frames=self._frames, last=last, gate=stage.gate,
+                held_out=training.whole(self._frames, self.workflow.missing) if last else None,
                 most=None if math.isinf(stage.most) else stage.most,
                 directory=self._folder / f"{version}", version=version,
             )  # fmt: skip
@@ -344,7 +345,9 @@ class _Trial:
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
         assert self.workflow.scoring is not None
         values = self.workflow.scoring.function(self._params, self._model, frames)
-        return training.checked_scores(values, frames.rows, self.steering.seen.intersection(frames))
+        without = training.incomplete(frames, self.workflow.missing, frames.rows) if self.workflow.missing else None
+        seen, missing = self.steering.seen.intersection(frames), self.workflow.scoring.missing
+        return training.checked_scores(values, frames.rows, seen, missing, without)
 
     def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
         """Frames are scored as they come, one alone too."""

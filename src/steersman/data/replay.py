@@ -6,6 +6,7 @@ led to. The run's own policy chooses again what it chose.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -110,7 +111,8 @@ class _Replay:
         if rule is None:
             params = loading.checked(self._workflow, self._directory.settings()["params"])
             rule = self._workflow.steering_rule(loading.changed(self._workflow, params, settings))
-        self.own, self._decider = rule, Decider(self._other or rule)
+        misses = functools.partial(self._workflow.misses, self._directory.frames)
+        self.own, self._decider = rule, Decider(self._other or rule, misses)
 
     def take(self, record: Record) -> None:
         for each in self.remade:

@@ -10,8 +10,9 @@ import numpy as np
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.scoreboard import fullest
+from steersman.journal.scoreboard import MISSING, fullest
 from steersman.steering.importance import POINT
+from steersman.steering.scores import some_missing
 from steersman.store import Frames, Span
 
 INDISTINGUISHABLE = 1e-5  # of the extent of a plane
@@ -38,7 +39,7 @@ class Plane:
 
 
 class ScoredFrames:
-    """Scored frames of segments that count, n of them, in the order in which they were scored.
+    """Scored frames of segments that count, and that miss no score, n of them, in the order of their scoring.
 
     Attributes:
         model: version of the model, 0 for scores without one.
@@ -56,6 +57,8 @@ class ScoredFrames:
         self.names = [name for name in self._groups.variables(self._span.walker) if name not in ("walker", "row")]
         walker, row = self._column("walker"), self._column("row")
         segment = history.segments.of_frames(walker, row)
+        if self._groups.attributes(self._span.walker).get(MISSING):
+            segment[some_missing({name: self._column(name) for name in self.names}, len(segment))] = -1
         self._kept = np.flatnonzero(segment >= 0)
         self.segment = segment[self._kept]
         self.moment = history.segments.moments(self.segment, row[self._kept])

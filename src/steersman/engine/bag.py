@@ -40,6 +40,7 @@ class Bag:
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
         amend: gives another start in place of one that was chosen, by the newest scores.
+        misses: see `Decider`.
         lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
         batch: starts that a slot takes at once.
         clock: seconds, monotonic.
@@ -56,12 +57,13 @@ class Bag:
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
         amend: Callable[[Start, Scores, np.random.Generator], Start] | None = None,
+        misses: Callable[[int, int], bool] = lambda walker, row: False,
         lost_s: float = math.inf,
         batch: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder, self._space = recorder, space
-        self._steering, self._decider = steering, Decider(steering)
+        self._steering, self._misses, self._decider = steering, misses, Decider(steering, misses)
         self._seed, self._rounds, self._held_out, self._amend = seed, rounds, held_out, amend
         self._lost_s, self._batch, self._clock, self._looked = lost_s, batch, clock, clock()
         self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
@@ -83,7 +85,7 @@ class Bag:
     def steer(self, steering: Steering) -> None:
         """Choose by this from now on: parameters may have been set that it depends on."""
         if steering is not self._steering:
-            self._steering, self._decider = steering, Decider(steering)
+            self._steering, self._decider = steering, Decider(steering, self._misses)
 
     def align(self, slots: int, *, offered: bool) -> None:
         """Let the waiting starts be on the bus, or none, with the parameters of now; costs nothing when it is so.

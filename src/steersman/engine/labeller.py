@@ -125,7 +125,8 @@ class Labeller:
         except Exception as error:  # a user's rule may raise anything
             self._recorder.fails_here(STAGE, error)
             return
-        if wanted:
+        misses = partial(self._run.workflow.misses, self._run.directory.frames)
+        if wanted := [each for each in wanted if not misses(int(scores.walker[each.at]), int(scores.row[each.at]))]:
             self._recorder.record_all([self._ask(scores, number + i, each) for i, each in enumerate(wanted)])
 
     def _visited(self, scores: Scores) -> np.ndarray:

@@ -233,7 +233,7 @@ class Scorer:
     def _measure(self, *, early: bool) -> None:
         """Before the first model a metric may lack what it looks at."""
         values = {}
-        for name, metric in self._workflow.metrics.items():
+        for name, metric in self._workflow.metrics.items() if len(self.scores()) else ():
             try:
                 value, why = measured(metric, self.scores()), ""
             except NoAnswerYet as error:

@@ -13,9 +13,11 @@ from steersman.journal.segments import FAILED, LOST, RUNNING
 from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
+from steersman.steering.scores import some_missing
 from steersman.store import FRAME, Frames, GroupWriter, Span, make_root, number_of
 from steersman.store.names import walker_name
 
+MISSING = "missing"  # attribute of a group: some of its scores are NaN
 STALE = 100
 MOST = 2**18  # frames without values that are looked at; to choose among so many takes 30 ms and 5 MB
 FEW = MOST // 16  # frames to go on from that are added to an even sample without making it uneven
@@ -76,20 +78,24 @@ class Scoreboard:
         if self._writer is None:
             group = self.path / f"{self.model:04d}"
             make_root(self.path)
-            self._writer = GroupWriter(_unused(group), attributes={"model": self.model})
+            self._writer = GroupWriter(_unused(group), attributes={"model": self.model, MISSING: False})
             for loaded in self._blocks if self._loaded else []:
-                self._writer.extend(FRAME, loaded)
+                self._extend(self._writer, loaded)
         walker = np.concatenate([np.full(span.rows, number_of(span.walker), np.int32) for span in spans])
         row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
         block = {**{name: np.asarray(value) for name, value in values.items()}, "walker": walker, "row": row}
         if self._blocks and (odd := block.keys() ^ self._blocks[0].keys()):
             raise BadScores(min(odd), "some frames have it and others do not")
-        self._writer.extend(FRAME, block)
+        self._extend(self._writer, block)
         self._writer.publish()
         self._blocks.append(block)
         self.frames += sum(span.rows for span in spans)
         for span in spans:
             self._done[span.walker] = span.end
+
+    def _extend(self, writer: GroupWriter, block: Mapping[str, np.ndarray]) -> None:
+        writer.extend(FRAME, block)
+        writer.attributes[MISSING] |= bool(some_missing(block, len(block["row"])).any())
 
     def scores(self, state: State, frames: int | None = None) -> Scores:
         """What policies look at: of all scored frames, or the first `frames` of them, those of segments that count."""
@@ -150,6 +156,7 @@ def ends_without_scores(state: State, scores: Scores) -> int:
     table = published.segments(state)
     last = frame_key(table["walker"], table["end"] - 1)
     waiting = _waiting(state, table) & table["counts"] & (table["end"] > table["first"])
+    waiting &= ~np.isin(last, list(scores.left_out))  # they will never have any
     return int((~np.isin(last[waiting], frame_key(scores.walker, scores.row)[scores.ends])).sum())
 
 
@@ -192,7 +199,8 @@ def _scores(
     segment = (np.where(known, table["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
     can_end = _can_end(state, table) & table["settled"]
     ends = known & (row == table["end"][at] - 1) & can_end[at] if len(kept) else known
-    counts = ~known | table["counts"][at] if len(kept) else np.ones(len(row), bool)
+    missing = some_missing(values, len(row))
+    counts = ~missing & (~known | table["counts"][at] if len(kept) else True)
     start_of = np.where(known, table["start"][at], -1) if len(kept) else np.full(len(row), -1)
     keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     if state.run.rounds and (np.diff(start_of) < 0).any():
@@ -211,6 +219,7 @@ def _scores(
         columns,
         model,
         exact=state.exact,
+        left_out=frozenset(keys[missing].tolist()),
         **members,
     )
 

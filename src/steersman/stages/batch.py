@@ -20,6 +20,7 @@ class Waiting:
 
     def __init__(self, group: GroupWriter) -> None:
         self._group, self._blocks, self.rows = group, list[dict[str, np.ndarray]](), dict(group.rows)
+        self.missing = group.missing
 
     def names(self, dimension: str) -> set[str]:
         return self._group.names(dimension) or {name for blocks in self._blocks[:1] for name in blocks}

@@ -257,6 +257,9 @@ def check_rules(workflow: Workflow, params: Params, before: Steering | None = No
     if before and weighs and (before.policy, before.bias) != (steering.policy, steering.bias):
         said = f"{steering.policy.name} {steering.pushed}".strip()
         raise BadValue("steer", said, "the frames of this run have weights by how it began to steer; begin a new run")
+    missing = sorted({*workflow.missing, *(workflow.scoring.missing if workflow.scoring else ())})
+    if missing and (steering.bias or steering.policy.rounds):
+        raise BadValue("missing", missing[0], "frames have weights here, and one without scores would have none")
     train = workflow.train_rule(params)
     if train and train.counts == "labels" and workflow.labelling is None:
         raise BadValue("when", str(train), NO_LABELS)

@@ -34,6 +34,7 @@ class Rows(Protocol):
     """What a segment asks of the group that it appends to."""
 
     rows: dict[str, int]
+    missing: set[str]
 
     def names(self, dimension: str) -> set[str]: ...
     def check(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> None: ...
@@ -105,10 +106,11 @@ class Segment:
 
         `time`, when given, is the simulated time since the segment's start, which never decreases.
 
-        Raises: BadVariable: a variable has another shape than in the run's first frames. BadVariable: NaN or infinity.
-            BadVariable: a value without a name, other variables than in the first frame, values that are no
-            numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
-            written, e.g. because the disk is full. Enough: the segment was asked to stop long ago; it is stored.
+        Raises: BadVariable: a variable has another shape than in the run's first frames. BadVariable: infinity, or
+            NaN of what cannot be missing, see `Variable`. BadVariable: a value without a name, other variables than in
+            the first frame, values that are no numbers, or a time that is negative or smaller than the frame's before
+            it. OSError: frames cannot be written, e.g. because the disk is full. Enough: the segment was asked to stop
+            long ago; it is stored.
         """
         if trouble := self._trouble():
             raise trouble
@@ -125,7 +127,7 @@ class Segment:
             if np.ma.is_masked(value):
                 raise BadVariable(name, MASKED)
             try:
-                finite = np.isfinite(value).all()
+                finite = np.isfinite(value) | (np.isnan(value) & (name in self._writer.missing) & (name != "time"))
             except (TypeError, ValueError):  # of an object; of rows of unequal lengths
                 problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them"
                 dtype = str(getattr(value, "dtype", ""))
@@ -134,10 +136,9 @@ class Segment:
                 elif dtype.endswith("bfloat16"):
                     problem = "its dtype is bfloat16, which numpy has not; give value.float()"
                 raise BadVariable(name, problem) from None
-            if not finite:
-                raise BadVariable(
-                    name, f"not finite in frame {self.frames} of this segment; the frames before it are kept"
-                )
+            if not finite.all():
+                kept = f"not finite in frame {self.frames} of this segment; the frames before it are kept"
+                raise BadVariable(name, f"{kept}. Where NaN means that there is no value: Variable(..., missing=True)")
         if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
             problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
             raise BadVariable("time", f"{problem}; a date may have another name")

@@ -30,7 +30,8 @@ from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.steering.decide import steered
-from steersman.store import Variable
+from steersman.store import Frames, Variable
+from steersman.store.names import walker_name
 from steersman.system.calls import called
 from steersman.system.errors import BadValue
 from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole, check
@@ -303,22 +304,38 @@ class Workflow:
     def score(self, function: F, /) -> F: ...
     @overload
     def score(
-        self, function: None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S, early: bool = False
+        self,
+        function: None = None,
+        /,
+        *,
+        batch: int = 16_384,
+        hang_s: float = HANG_S,
+        early: bool = False,
+        missing: tuple[str, ...] = (),
     ) -> Callable[[F], F]: ...
     def score(
-        self, function: Any = None, /, *, batch: int = 16_384, hang_s: float = HANG_S, early: bool = False
+        self,
+        function: Any = None,
+        /,
+        *,
+        batch: int = 16_384,
+        hang_s: float = HANG_S,
+        early: bool = False,
+        missing: tuple[str, ...] = (),
     ) -> Any:
         """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage.
 
         With `early` it is called before the first model, too, with None, and leaves out the scores that need a model.
+        Scores named by `missing` may be NaN, see `Variable.missing`.
         """
         check("@wf.score", Whole, batch=batch)
         check("@wf.score", Seconds, hang_s=hang_s)
         check("@wf.score", bool, early=early)
+        check("@wf.score", tuple[str, ...], missing=missing)
 
         def decorate(function: F) -> F:
             checked = _stage("score", function, self)
-            self.scoring = Score(checked, batch, hang_s, early)
+            self.scoring = Score(checked, batch, hang_s, early, missing)
             return function
 
         return decorate(function) if function else decorate
@@ -472,6 +489,17 @@ class Workflow:
         """Of the variable `time`; 1 where the file does not say it."""
         described = self.simulation.variables.get("time") if self.simulation else None
         return described.units if described else "1"
+
+    @property
+    def missing(self) -> set[str]:
+        """Variables that may be NaN."""
+        variables = self.simulation.variables if self.simulation else {}
+        return {name for name, meaning in variables.items() if meaning.missing}
+
+    def misses(self, frames: Frames, walker: int, row: int) -> bool:
+        """Whether a variable of a stored frame is NaN."""
+        stored = frames.row(walker_name(walker), row) if self.missing else {}
+        return any(np.isnan(stored[name]).any() for name in self.missing if name in stored)
 
     def stop_rule(self, params: Params) -> StopRule:
         """Raises: TypeError: `stop` gave something else."""

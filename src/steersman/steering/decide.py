@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
@@ -171,13 +171,15 @@ def steered(
 class Decider:
     """Hands out starts from one ranking until the scores change.
 
+    Args:
+        misses: (walker, row) -> whether a variable of this frame is missing, so that only its segment goes on from it.
     Attributes:
         trouble: what the policy raised at the last ranking, if anything.
         ranked_s: how long ranking took since this was last set to 0.
     """
 
-    def __init__(self, steering: Steering) -> None:
-        self.steering = steering
+    def __init__(self, steering: Steering, misses: Callable[[int, int], bool] = lambda walker, row: False) -> None:
+        self.steering, self._misses = steering, misses
         self.trouble: Exception | None = None
         self.ranked_s = 0.0
         self._scores: Scores | None = None
@@ -225,7 +227,8 @@ class Decider:
                 if all(left.index != NEW for left in ranking):
                     self.forget()
                 return Choice(candidate, candidate.reason, candidate.policy)
-            if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
+            frame = int(scores.walker[candidate.index]), int(scores.row[candidate.index])
+            if frame not in blamed and (candidate.exact or not self._misses(*frame)):
                 policy = "explore" if explores else candidate.policy
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
                 if candidate.exact:

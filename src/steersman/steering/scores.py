@@ -29,6 +29,7 @@ class Scores:
         biased_by: (n,) int, version of the model along whose coordinate the frame was biased; 0 of other frames.
         given_model: (n,) int, version of the model that the frame's segment was given; empty of a run without labels.
         exact: a segment can begin at `ends` alone.
+        left_out: `frame_key` of the frames that have a score of NaN, see `Variable.missing`.
     """
 
     walker: np.ndarray
@@ -45,6 +46,7 @@ class Scores:
     biased_by: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     given_model: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     exact: bool = False
+    left_out: frozenset[int] = frozenset()
     _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -113,3 +115,13 @@ class Scores:
     def occupied_cells(self, name: str, bins: int = 20) -> int:
         """Number of cells that hold at least one frame; 0 before there are scores."""
         return len(np.unique(self.cells(name, bins))) if name in self.values and len(self) else 0
+
+
+def some_missing(values: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
+    """(rows,) bool: whether any of these (rows, ...) is NaN."""
+    missing = np.zeros(rows, bool)
+    with np.errstate(all="ignore"):
+        for value in values.values():
+            if value.dtype.kind == "f" and np.isnan(value.sum()):
+                missing |= np.isnan(value).reshape(rows, -1).any(axis=1)
+    return missing

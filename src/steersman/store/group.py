@@ -60,6 +60,7 @@ class GroupWriter:
     Attributes:
         rows: rows appended, by dimension.
         published: rows that readers can see, by dimension.
+        missing: variables that may be NaN.
     Raises: FileExistsError: there is a group at `path`.
     """
 
@@ -75,6 +76,7 @@ class GroupWriter:
         self.rows: dict[str, int] = {}
         self.published: dict[str, int] = {}
         self._variables = dict(variables or {})
+        self.missing = {name for name, meaning in self._variables.items() if meaning.missing}
         self._columns: dict[str, Column] = {}
         self._sizes: dict[str, tuple[int, str]] = {}  # points of a dimension of rows, and a variable that has it
         self._lock = threading.Lock()  # rows and buffers; held for microseconds

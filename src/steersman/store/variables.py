@@ -22,12 +22,14 @@ class Variable:
         long_name: what a figure's axis says.
         points: of a dimension: its size -> where its points lie, (size,). They are stored beside the variables, once,
             and xarray shows them as coordinates.
+        missing: a value may be NaN. A frame with one is stored; no policy, label rule, metric or gate sees it.
     """
 
     dims: tuple[str, ...] = ()
     units: str = "1"
     long_name: str = ""
     points: Callable[[int], np.ndarray] | None = None
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.dims, str) or not all(isinstance(each, str) for each in self.dims):

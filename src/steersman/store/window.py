@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -122,6 +123,15 @@ class Window(Mapping[str, np.ndarray]):
     @property
     def rows(self) -> int:
         return sum(span.rows for span in self.spans)
+
+    def only(self, rows: np.ndarray) -> Window:
+        """Some of the frames: (rows,) bool. Raises: StoreError: there are none."""
+        spans, at = list[Span](), 0
+        for span in self.spans:
+            ends = np.flatnonzero(np.diff(rows[at : at + span.rows], prepend=False, append=False))
+            spans += [replace(span, first=span.first + a, end=span.first + b) for a, b in ends.reshape(-1, 2).tolist()]
+            at += span.rows
+        return Window(self.frames, spans, self.labels)
 
     @property
     def ids(self) -> np.ndarray:

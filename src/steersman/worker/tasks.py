@@ -250,9 +250,12 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
     assert workflow.scoring is not None
     return training.train(
         fit=functools.partial(_fit, job, workflow.training, params),
-        score=lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
+        score=training.counted(
+            lambda model, window: _scores(job.run, job.version, workflow, params, model, window),
+            workflow.scoring.missing,
+        ),
         frames=job.frames,
-        held_out=job.judging,
+        held_out=training.whole(job.judging, workflow.missing),
         last=model_of(job.run, job.last),
         gate=workflow.training.gate,
         most=job.most,
@@ -354,7 +357,9 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     changed = loading.changed(workflow, params, settings)
     with keeping_cause(directory.traceback("scoring", version)), children_end():
         values = _scores(run, version, workflow, changed, model_of(run, version), window)
-    return training.checked_scores(values, window.rows, workflow.steering_rule(changed).seen.intersection(window))
+    without = training.incomplete(window, workflow.missing, window.rows) if workflow.missing else None
+    seen = workflow.steering_rule(changed).seen.intersection(window)
+    return training.checked_scores(values, window.rows, seen, workflow.scoring.missing, without)
 
 
 def _scores(

@@ -17,6 +17,7 @@ from steersman.journal.run_directory import sha256
 from steersman.stages.kinds.train import Gate
 from steersman.stages.score_names import NAME_TAKEN, TAKEN
 from steersman.steering.errors import BadScores
+from steersman.steering.scores import some_missing
 from steersman.store import BadVariable, Span, Window
 from steersman.store.column import check_new
 from steersman.store.errors import MASKED
@@ -239,11 +240,45 @@ def differ(frames: Window) -> bool:
     return any((values != values[:1]).any() for name, values in frames.items() if name not in TAKEN)
 
 
-def checked_scores(values: Mapping[str, Any], rows: int, also: Collection[str] = ()) -> dict[str, np.ndarray]:
+def counted(
+    score: Callable[[Any, Window], Mapping[str, Any]], missing: Collection[str]
+) -> Callable[[Any, Window], Mapping[str, Any]]:
+    """A score without the frames for which one of these names is NaN."""
+
+    def whole(model: Any, frames: Window) -> Mapping[str, Any]:
+        values = _arrays(score(model, frames))
+        kept = ~incomplete(values, missing, frames.rows)
+        return {name: value[kept] for name, value in values.items()}
+
+    return whole if missing else score
+
+
+def whole(frames: Window | None, missing: Collection[str]) -> Window | None:
+    """The frames in which none of these variables is NaN; None where there are none."""
+    if frames is None or not missing:
+        return frames
+    kept = ~incomplete(frames, missing, frames.rows)
+    return frames.only(kept) if kept.any() else None
+
+
+def incomplete(values: Mapping[str, Any], missing: Collection[str], rows: int) -> np.ndarray:
+    """(rows,) bool: whether one of these names is NaN."""
+    return some_missing({name: np.asarray(values[name]) for name in missing if name in values}, rows)
+
+
+def checked_scores(
+    values: Mapping[str, Any],
+    rows: int,
+    also: Collection[str] = (),
+    missing: Collection[str] = (),
+    without: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
     """Scores as float arrays with one row per frame.
 
     Args:
         also: names of stored variables that steering must see.
+        missing: names of those that may be NaN.
+        without: (rows,) bool, frames in which a variable is missing: these have no scores; None: nothing can be.
     Raises: BadScores: no mapping, a name that cannot be one, another length, values that are not numbers, or one of
         `also` is not there.
     """
@@ -268,7 +303,10 @@ def checked_scores(values: Mapping[str, Any], rows: int, also: Collection[str] =
             raise BadScores(
                 name, "it has integers beyond 2**53, which are kept as floats; keep them in the frames only"
             )
-        if not np.isfinite(array).all():
+        gone = np.False_ if without is None else without.reshape(-1, *[1] * (array.ndim - 1))
+        if without is not None:  # integers have no NaN
+            array = np.where(gone, np.nan, array)
+        if not (np.isfinite(array) | (np.isnan(array) & (gone | (name in missing)))).all():
             raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite; return numbers")
         try:
             check_new(name, array, rows, None)

@@ -20,6 +20,7 @@ class Score(StageKind):
     batch: int = 16_384
     hang_s: float = HANG_S
     early: bool = False
+    missing: tuple[str, ...] = ()
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.score, self.function)

@@ -1,0 +1,70 @@
+"""Values that may be missing: they are stored, and nothing that steers chooses or counts such a frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman import open_run
+from steersman.data.replay import replay
+from steersman.journal import file as journal
+from steersman.journal.records import Asked, Metrics, Start
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.store import Span
+
+from .conftest import WriteWorkflow, steersman
+
+MISSES = """
+    from steersman.store import Variable
+
+    wf = Workflow("missing", P, stop=budget(frames=240) | reached("most", 1000.0))
+
+    @wf.simulate(variables={"depth": Variable(missing=True)})
+    def simulate(p, start, out):
+        for row in range(12):
+            x = float(out.seed % 97 + row)
+            out.append(kind=row % 3, x=2000.0 if row % 3 else x, depth=np.nan if row % 3 == 1 else x)
+
+    @wf.score(missing=("z",))
+    def score(p, model, frames):
+        kind = frames["kind"]
+        return {"z": np.where(kind == 2, np.nan, frames["x"]), "kind": kind, "x": frames["x"]}
+
+    @wf.label
+    def label(p, frame):
+        return {"kind": frame["kind"]}
+
+    @wf.metric
+    def most(scores):
+        return scores.values["x"].max()
+
+    wf.steer(Novelty("x"), explore=0.3, label=Doubtful("x", above=0.0, most=4))
+"""
+
+
+@pytest.mark.slow
+def test_what_may_be_missing_is_stored_and_such_a_frame_is_never_chosen_nor_counted(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    """Neither by policies, nor at random, for labels, or by the metric of a goal."""
+    done = steersman("run", write_workflow(MISSES), "--run-dir", "run", "--workers", 2, "--seed", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    directory = RunDirectory(tmp_path / "run")
+    run = open_run(directory.path)
+    starts = [each for each in journal.read(directory.journal, Start) if isinstance(each, Start)]
+    chosen = [each for each in starts if each.policy in ("Novelty", "explore") and each.parent]
+    assert len({each.policy for each in chosen}) == 2
+    assert {each.parent.row % 3 for each in chosen if each.parent} == {0}
+    asked = [each.frame.row % 3 for each in journal.read(directory.journal, Asked) if isinstance(each, Asked)]
+    assert set(asked) == {0}
+    values = [each.values["most"] for each in journal.read(directory.journal, Metrics) if isinstance(each, Metrics)]
+    assert 0 < max(values) < 1000
+    scores = run.scores
+    whole = scores["x"].notna().to_numpy()
+    np.testing.assert_array_equal(whole, scores["row"].to_numpy() % 3 == 0)
+    depth = directory.frames.read("depth", Span("w0", 0, 3))
+    np.testing.assert_array_equal(np.isnan(depth), [False, True, False])
+    assert replay(directory, loading.load(directory.workflow))["different"] == []
