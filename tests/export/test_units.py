@@ -59,7 +59,7 @@ def test_times_are_converted_from_every_name_of_their_unit(unit: str, run: RunDi
     in_unit(run, unit).export(tmp_path / "a.nc", "w1.0")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        times = xarray.open_dataset(tmp_path / "a.nc", engine="scipy", decode_times=False).time.values
+        times = xarray.open_dataset(tmp_path / "a.nc", decode_times=False).time.values
     assert np.allclose(times, PS[unit] * REPORT_PS * np.arange(1, FRAMES + 1), rtol=1e-6)
 
 

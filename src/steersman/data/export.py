@@ -36,7 +36,6 @@ FLAT = 1e-6  # share of its volume at right angles below which a box is none
 INSTEAD = "choose others: --variables NAME,NAME (in Python variables=[...]), or read `run.dataset()`"
 TIMELESS = "a .pdb has no times"
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
-EXACT = 2**53  # integers up to which a float has them all
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
 MOST_STEPS = 1000  # of a DCD file, between two frames
 APART = 0.01  # share of the time between two frames by which a file's may be another
@@ -154,41 +153,30 @@ def _replaced(path: Path) -> Iterator[Path]:
 
 
 def _fields(history: History, chosen: pandas.DataFrame, path: Path, names: Sequence[str] | None) -> Iterator[int]:
+    _expect_netcdf()
     with _replaced(path) as partial:
-        dataset = lineage.dataset(history, chosen, names)
-        classic = _all_classic(dataset)
-        with _writing(path):
-            classic.to_netcdf(partial, engine="scipy")
+        fields = lineage.dataset(history, chosen, names).assign_attrs(Conventions=CONVENTIONS)
+        fields = fields.assign({name: _plain(fields[name]) for name in fields})
+        try:
+            with _writing(path):
+                fields.to_netcdf(partial, engine="netcdf4")
+        except (TypeError, ValueError) as unfit:  # complex numbers, say
+            raise BadInput(f"{path}: {unfit}; {INSTEAD}") from None
         yield len(chosen)
 
 
-def _all_classic(dataset: xarray.Dataset) -> xarray.Dataset:
-    """What NetCDF's classic format can hold. Raises: BadInput: a name or a value that it cannot."""
-    for name in [*dataset.variables, *dataset.dims]:
-        if not str(name).isascii():  # SciPy would write a file that others cannot open
-            raise BadInput(f"{name}: the names in a .nc are ASCII; {INSTEAD}")
-    return dataset.assign({name: _classic(dataset[name]) for name in dataset}).assign_attrs(Conventions=CONVENTIONS)
+def _plain(variable: xarray.DataArray) -> xarray.DataArray:
+    """As NetCDF has it: no floats of 16 bits, and dates in a unit that xarray writes."""
+    if variable.dtype.kind in "mM":
+        return variable.drop_attrs().assign_attrs({k: v for k, v in variable.attrs.items() if k != "units"})
+    return variable.astype("f4") if variable.dtype == "f2" else variable
 
 
-def _classic(variable: xarray.DataArray) -> xarray.DataArray:
-    """A variable in a type that NetCDF's classic format has. Raises: BadInput: none holds its values."""
-    kind, size = variable.dtype.kind, variable.dtype.itemsize
-    if kind == "b":
-        return variable.astype("i1")
-    if kind == "f":
-        return variable.astype("f4") if size < 4 else variable
-    if kind in "mM":  # xarray writes a unit of its own
-        dates = variable.drop_attrs().assign_attrs({k: v for k, v in variable.attrs.items() if k != "units"})
-        dates.encoding = {"dtype": "f8"}
-        return dates
-    if kind == "c":
-        raise BadInput(f"{variable.name}: complex numbers; {INSTEAD}")
-    if kind not in "iu" or variable.dtype in ("i1", "i2", "i4"):
-        return variable
-    most = max(abs(int(variable.min())), int(variable.max())) if variable.size else 0
-    if most > EXACT:
-        raise BadInput(f"{variable.name}: integers beyond 2**53; {INSTEAD}")
-    return variable.astype("i4" if most < 2**31 else "f8")
+def _expect_netcdf() -> None:
+    try:
+        import netCDF4  # noqa: F401  (without it MDAnalysis writes the whole file again for each frame)
+    except ModuleNotFoundError:
+        raise MissingExtra("netCDF4", "data") from None
 
 
 class _Atoms:
@@ -284,10 +272,7 @@ def _writer(path: Path, atoms: int, times_ps: np.ndarray) -> Any:
     import MDAnalysis
 
     if path.suffix == ".nc":
-        try:
-            import netCDF4  # noqa: F401  (without it MDAnalysis writes the whole file again for each frame)
-        except ModuleNotFoundError:
-            raise MissingExtra("netCDF4", "data") from None
+        _expect_netcdf()
     by_format: dict[str, dict[str, Any]] = {".xtc": {"precision": 4}, ".pdb": {"multiframe": True}}
     options = _dcd_times(path, times_ps) if path.suffix == ".dcd" else by_format.get(path.suffix, {})
     return MDAnalysis.Writer(str(path), atoms, **options)
