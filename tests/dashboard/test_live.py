@@ -262,29 +262,14 @@ def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
 
 
 def test_sentences_say_what_is_so(watched: Watched) -> None:
-    words = " ".join(overview.sentences(watched.history, watched.history.overview()))
+    """And nothing of a model where none is trained."""
+    seen = watched.history.overview()
+    words = " ".join(overview.sentences(seen))
     assert "reached its goal" in words
-    assert "Model 1 is" in words
-    assert "coverage is 40" in words
-    assert "1 segment failed" in words
-
-
-def test_nothing_is_said_of_a_model_where_none_is_trained(watched: Watched) -> None:
-    seen = replace(watched.history.overview(), models=(), versions={"model": 0}, training="", scored_with=0)
-    for found in (seen, replace(seen, outcome="running", reason=None)):
-        assert "model" not in " ".join(overview.sentences(watched.history, found)).lower()
-
-
-def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:
-    """Metrics of a latent space are those of its model."""
-    state = watched.history.state
-    (came,) = (model.fit.t for model in state.models if model.accepted and model.fit)
-    values = np.array([(came + moment, value) for moment, value in ((-1000, 10), (-500, 20), (300, 25), (400, 50))])
-    asked = [(of, alive) for of in (values, values[1:]) for alive in (True, False)]
-    said = [overview._rise("coverage", of, came + 420, state, alive=alive) for of, alive in asked]
-    assert "150 % in the" in said[0]
-    assert "150 % in its" in said[1]
-    assert "the last minute." in said[2]
+    assert "Models: 1 accepted of" in words
+    bare = replace(seen, models=(), versions={"model": 0}, training="", scored_with=0)
+    for each in (bare, replace(bare, outcome="running", reason=None)):
+        assert "model" not in " ".join(overview.sentences(each)).lower()
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def facts(seen: Overview) -> dict[str, str]:
     if seen.silent_s > SILENT_S:
         lines["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
     if seen.waits_s > SILENT_S:
-        lines["without scores"] = without_scores(seen)
+        since = clock(3600 * seen.hours - seen.waits_s)
+        lines["without scores"] = f"{count(seen.waiting, 'frame')} of {seen.frames:,}, since {since} of the run"
     if seen.starting:
         lines["walkers"] = seen.starting
     if broken := failing(seen):
@@ -79,13 +80,6 @@ def simulated(seen: Overview) -> str:
     return f"{simulated_scale(seen.simulated, seen.time_unit).text(seen.simulated)} simulated"
 
 
-def without_scores(seen: Overview) -> str:
-    """How many frames wait for scores, and since when."""
-    return (
-        f"{count(seen.waiting, 'frame')} of {seen.frames:,}, since {clock(3600 * seen.hours - seen.waits_s)} of the run"
-    )
-
-
 def missed(seen: Overview) -> str:
     """Of a run that spent its budget: the goals that it did not reach, or ""; they are known where its file is read."""
     if seen.outcome != "budget":
@@ -110,12 +104,9 @@ def _accepted(seen: Overview) -> str:
         how = "taken unjudged" if newest.accepted else "not"
         none_judged = len(judged) > 1 and all(model.accepted and model.held_out is None for model in judged)
         why = f"; {'each' if none_judged else f'model {newest.version}'} was {how}: {_short(newest.reason)}"
-    return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}{scores_of(seen)}"
-
-
-def scores_of(seen: Overview) -> str:
-    """`; the scores are of model 2`: where no others are there of the model in use, yet or because they failed."""
-    return f"; the scores are of model {seen.scored_with}" if seen.scored_with not in (0, seen.model) else ""
+    # Where there are no scores of the model in use, yet or because they failed.
+    scores = f"; the scores are of model {seen.scored_with}" if seen.scored_with not in (0, seen.model) else ""
+    return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}{scores}"
 
 
 def _chosen(seen: Overview) -> str:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from textwrap import shorten
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import SILENT_S, count, missed, scores_of, without_scores
-from steersman.data.history import History
-from steersman.data.overview import SIMULATING, Overview
+from steersman.data.facts import facts as in_words
+from steersman.data.facts import missed
+from steersman.data.overview import Overview
 from steersman.journal import records
 from steersman.journal.state import State
 
-WINDOWS_H = (24.0, 1.0, 1 / 6, 1 / 60)  # over which a metric's rise is said: the longest that fits twice into the run
-WORDS_H = {24.0: "day", 1.0: "hour", 1 / 6: "10 minutes", 1 / 60: "minute"}
-MOST_NAMED = 3  # causes that a sentence names
+SHOWN = {"frames", "wall time", "segments", "starts", "last note", "journal"}  # of the facts of `status`
 OUTCOMES = {
     "goal": "The run reached its goal: {}", "budget": "The run spent its budget: {}", "failed": "The run failed: {}",
     "interrupted": "The run was interrupted: {}", "finished": "The run was told to finish {}",
@@ -43,7 +39,7 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
         "trusted": watched.trusted,
         "status": overview.outcome,
         "ended": overview.ended,
-        "sentences": list(sentences(history, overview)),
+        "sentences": list(sentences(overview)),
         "facts": facts(watched, overview),
         "policies": history.policies,
         "trained": len(state.models),
@@ -63,39 +59,23 @@ def facts(watched: Watched, overview: Overview) -> dict[str, Any]:
     return {**counts, "simulated": overview.simulated / scale.divisor, "simulated_unit": scale.unit, "starts": starts}
 
 
-def sentences(history: History, overview: Overview) -> Iterator[str]:
-    """The run in words."""
-    state = history.state
-    if overview.ended:
-        yield f"{outcome(overview)}."
-    elif overview.paused_by:
-        yield f"{overview.paused_by} paused the run."
-    if overview.models:  # else its workflow may train none
-        yield _model(overview)
-    for name in list(overview.metrics)[:MOST_NAMED]:
-        yield _rise(name, history.metrics[name], overview.now, state, alive=overview.alive)
-    if overview.waits_s > SILENT_S:
-        yield f"Without scores: {without_scores(overview)}."
-    if overview.alive:
-        yield (
-            _slots(overview.doing)
-            if overview.doing or not overview.segments
-            else "All workers have gone; the run is ending."
-        )
-    if failed := overview.segments.get("failed"):
-        cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
-        yield f"{count(failed, 'segment')} failed, {times:,} of them with: {_cut(cause, 120)}"
-    yield from (f"The {name} stage {_cut(how, 200)}" for name, how in overview.failing.items())
+def sentences(seen: Overview) -> Iterator[str]:
+    """What `status` says, but for what the page shows beside it or below."""
+    if seen.ended:
+        yield f"{outcome(seen)}."
+    elif seen.paused_by:
+        yield f"{seen.paused_by} paused the run."
+    if seen.alive and seen.doing:
+        yield f"Slots: {', '.join(f'{number} {what}' for what, number in seen.doing.items())}."
+    for name, words in in_words(seen).items():
+        if name not in SHOWN and name not in seen.metrics:
+            yield f"{name.capitalize()}: {words}."
 
 
 def outcome(seen: Overview) -> str:
     """How a run ended, in words."""
     known = OUTCOMES.get(seen.outcome, "The run has ended: {}")
     return known.format(seen.reason) + missed(seen) if seen.ended else "The run has not ended yet"
-
-
-def _cut(text: str, most: int) -> str:
-    return shorten(text, most, placeholder=" ...")
 
 
 def walkers(watched: Watched) -> bytes:
@@ -165,63 +145,6 @@ def _with_gaps(values: np.ndarray, elapsed: Callable[[np.ndarray], np.ndarray]) 
 def _spread(n: int, most: int) -> np.ndarray:
     """Positions of at most `most` of n, spread evenly, the last one among them."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)) if n else np.empty(0, int)
-
-
-def _model(overview: Overview) -> str:
-    if overview.training and overview.alive:
-        now = f"model {overview.model} is in use" if overview.model else "none is in use yet"
-        model, comma, epoch = overview.training.partition(",")
-        return f"{model.capitalize()} is being trained{comma}{epoch}; {now}."
-    if overview.model:
-        refused = sum(model.accepted is False for model in overview.models)
-        return (
-            f"Model {overview.model} is in use"
-            + (f"; {refused} other{'s were' if refused > 1 else ' was'} not good enough" if refused else "")
-            + f"{scores_of(overview)}."
-        )
-    return f"No model was good enough{' yet' if overview.alive else ''}."
-
-
-def _rise(name: str, values: np.ndarray, now: float, state: State, *, alive: bool) -> str:
-    """How a metric changed. A new model may change it at once, for then it is a metric of other scores."""
-    moments, figures = values.T
-    last = float(figures[-1])
-    window = next((hours for hours in WINDOWS_H if 2 * 3600 * hours <= now - moments[0]), None)
-    if window is None:
-        return f"{name} is {last:.4g}."
-    the, ago = ("the", "ago") if alive else ("its", "before")
-    since = max(0, int(np.searchsorted(moments, now - 3600 * window)) - 1)
-    before = float(figures[since])
-    if before == last or not np.isfinite([before, last]).all():
-        return f"{name} is {last:.4g}, as it was a{'n' if window == 1 else ''} {WORDS_H[window]} {ago}."
-    change = (
-        f"{abs(last / before - 1):.1%}".replace(".0%", "%").replace("%", " %")
-        if before > 0
-        else f"{abs(last - before):.3g}"
-    )
-    came = any(model.accepted and model.fit and model.fit.t > moments[since] for model in state.models)
-    how = f"{'rose' if last > before else 'fell'} by {change} in {the} last {WORDS_H[window]}"
-    return f"{name} is {last:.4g}: it {how}{', in which the model changed' if came else ''}."
-
-
-def _slots(doing: Mapping[str, int]) -> str:
-    slots, busy = sum(doing.values()), doing.get(SIMULATING, 0)
-    if not slots:
-        return "No slot has a worker yet."
-    if busy == slots:
-        return f"All {slots} slots simulate." if slots > 1 else "The slot simulates."
-    causes = sorted(((n, what) for what, n in doing.items() if n and what != SIMULATING), reverse=True)[:MOST_NAMED]
-    if slots == 1:
-        return f"The slot {causes[0][1]}."
-    return (
-        f"{slots - busy} of {slots} slots are idle: " + ", ".join(f"{n} {_plural(what, n)}" for n, what in causes) + "."
-    )
-
-
-def _plural(what: str, n: int) -> str:
-    verb, _, rest = what.partition(" ")
-    many = {"waits": "wait", "starts": "start", "is": "are"}[verb] if n > 1 else verb
-    return f"{many} {rest}".rstrip()
 
 
 def _decision(state: State, start: records.Start) -> dict[str, Any]:
