@@ -10,6 +10,8 @@ from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.system.errors import UnknownName
 
+OF_RUN = ("seed", "rounds")  # what the check of a site has no need of
+
 
 class Place(TypedDict, total=False):
     """The site of a run, what is different there, its seed and its order.

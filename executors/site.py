@@ -165,7 +165,7 @@ class Site(Schedulers):
     lease_s: Annotated[Seconds, Field(ge=1)] | None = None
     margin_s: Seconds = Field(default=30.0, ge=0)
     _stages: tuple[str, ...] = PrivateAttr(ROLES)  # of the workflow that it is to run; no key of a site file
-    _rounds: bool = PrivateAttr(False)
+    _one_worker: bool = PrivateAttr(False)
 
     @model_validator(mode="after")
     def _nodes_have_a_scheduler(self) -> Self:
@@ -268,13 +268,14 @@ class Site(Schedulers):
             first = wrong.errors()[0]
             raise ValueError(f"{role}.asks: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
 
-    def serving(self, stages: Iterable[str], *, rounds: bool = False) -> Site:
+    def serving(self, stages: Iterable[str], *, one_worker: bool = False) -> Site:
         """This site for a workflow with these stages, of ROLES: executors that serve none of them are not used.
 
-        In rounds nothing is scored while a model is trained, so that on the driver's machine one worker does both.
+        Args:
+            one_worker: trains and scores on the driver's machine, where nothing is scored while a model is trained.
         """
         narrowed = self.model_copy()
-        narrowed._stages, narrowed._rounds = tuple(stages), rounds
+        narrowed._stages, narrowed._one_worker = tuple(stages), one_worker
         return narrowed
 
     @property
@@ -297,7 +298,7 @@ class Site(Schedulers):
         """Executors that are used, by role."""
         used = {self.executor_of(stage) for stage in self._stages}
         training = self.training
-        if self._rounds and self.scoring is None and isinstance(training, Trainers) and not training.nodes:
+        if self._one_worker and self.scoring is None and isinstance(training, Trainers) and not training.nodes:
             training = training.model_copy(update={"workers": 1})
         each = {"simulation": self.simulation, "training": training, "scoring": self.scoring,
                 "labelling": self.labelling}  # fmt: skip

@@ -204,11 +204,12 @@ def test_a_version_of_the_bias_that_is_not_the_runs_is_not_used(
         os.mkfifo(file)
     else:
         file.symlink_to(outside)
+    start = records.Start(start=0, seed=0, bias=newest.bias, bias_sha256=newest.sha256)
     for look in (
         lambda: steersman.open_run(copy.path).unbiased.weights,
         lambda: free_energy.draw(History(copy)),
         lambda: read(copy, newest.bias, newest.sha256),
-        lambda: tasks._bias(str(copy.path), newest.bias, 1.0, newest.sha256),
+        lambda: tasks.learned(str(copy.path), start),
     ):
         with pytest.raises(DamagedFile):
             look()

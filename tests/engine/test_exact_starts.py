@@ -122,7 +122,7 @@ def test_one_look_at_a_frame_is_enough_whoever_is_heard_last(tmp_path: Path) -> 
         assert recorder.state.reads is True
 
 
-@pytest.mark.parametrize(("cut", "state"), [("exact", True), ("frame", False)])
+@pytest.mark.parametrize(("cut", "state"), [("state", True), ("frame", False)])
 def test_a_segment_whose_block_ends_goes_on_from_its_state_or_is_run_again(
     cut: str, state: bool, space: TupleSpace, tmp_path: Path
 ) -> None:

@@ -50,7 +50,7 @@ def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
         f"at least {files.expected(12_000, 0, 10):,} files, more than the limit of site aurora (`most_files`: 100,000)"
     )
     assert found["files"].found.startswith(said)
-    assert "10 rounds of" in found["files"].found
+    assert "10 generations of" in found["files"].found
     assert files.expected(12_000, 0, 10) < files.expected(12_000, 0, 2) + 500
 
 

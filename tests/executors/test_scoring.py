@@ -58,7 +58,7 @@ def test_in_rounds_one_worker_trains_and_scores(
     rounds: bool, given: dict[str, Any], workers: int, tmp_path: Path
 ) -> None:
     """Each of several would import torch, though the one that trains waits for the one that scores."""
-    used = site(**given).serving(["simulation", "training", "scoring"], rounds=rounds)
+    used = site(**given).serving(["simulation", "training", "scoring"], one_worker=rounds)
     learns = next(each for each in parsl_config(used, tmp_path).executors if each.label == "training")
     assert learns.max_workers_per_node == workers
     assert used.model_dump(mode="json") == site(**given).model_dump(mode="json"), "what a run keeps is the file's"

@@ -19,6 +19,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from steersman.journal.modes import biases
+from steersman.journal.records import Start as Order
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
 from steersman.steering import Bias
@@ -91,13 +92,13 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
     file = biases.file_of(RunDirectory(Path(run)), 2)
     file.parent.mkdir()
     file.write_bytes(made.to_bytes())
-    whole = tasks._bias(run, 2, 1.0)
-    assert whole is tasks._bias(run, 2, 1.0)
-    half = tasks._bias(run, 2, 0.5)
-    assert whole is not None
-    assert half is not None
+    given = [
+        Order(start=0, seed=0, bias=version, share=share) for version, share in [(2, 1.0), (2, 1.0), (2, 0.5), (0, 1.0)]
+    ]
+    whole, again, half, none = (tasks.learned(run, each)["bias"] for each in given)
+    assert whole is again
     assert half.energy(0.3) == pytest.approx(whole.energy(0.3) / 2)
-    assert tasks._bias(run, 0, 1.0) is None
+    assert none is None
 
 
 WITH_ATOMS = """

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
 from steersman.engine.run import Campaign
-from steersman.executors.place import Place, site_name
+from steersman.executors.place import OF_RUN, Place, site_name
 from steersman.journal import manifest
 from steersman.journal.crate import write_crate
 from steersman.journal.lock import Lock, driven, owner
@@ -62,8 +62,9 @@ def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     written = {key: value for key, value in settings["params"].items() if key in type(plan.params).model_fields}
     known, asked = loading.checked(plan.workflow, written).model_dump(), plan.params.model_dump()
     known, asked = ({f"parameter {key}": value for key, value in each.items()} for each in (known, asked))
-    asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})
-    known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
+    of_run = [name for name in sorted(OF_RUN) if name != "seed" or seed is not None]
+    asked |= {name: getattr(plan, name) for name in of_run}
+    known |= {name: settings[name] for name in of_run}
     other = [what for what, value in asked.items() if not _same(known[what], value)]
     if differing := tuple(f"{what} is {known[what]} there, not {asked[what]}" for what in other):
         raise BadInput(

@@ -103,10 +103,10 @@ def _files(plan: Plan) -> Check:
     assert plan.workflow.simulation is not None
     simulation = plan.site.simulation
     hours = _hours(plan.workflow.stop_rule(plan.params), plan.site.gpus)
-    rounds = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
-    least = files.expected(simulation.count, len(plan.workflow.simulation.variables), rounds)
-    each = f", in {rounds} rounds of blocks" if rounds > 1 else ""
-    words = f"at least {files.in_words(least, plan.site)}, with {simulation.count * rounds} walkers{each}"
+    generations = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
+    least = files.expected(simulation.count, len(plan.workflow.simulation.variables), generations)
+    each = f", in {generations} generations of blocks" if generations > 1 else ""
+    words = f"at least {files.in_words(least, plan.site)}, with {simulation.count * generations} walkers{each}"
     return Check("files", True, words)
 
 

@@ -34,6 +34,7 @@ from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
 from steersman.data.overview import overview
+from steersman.executors.place import OF_RUN
 from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
@@ -49,7 +50,7 @@ EXIT = {"goal": 0, "finished": 0, "budget": 0, "failed": 5, "interrupted": 130}
 NO_GOAL = 3  # instead of 0 with --require-goal, when the budget was spent first
 
 
-@placed("site", "workers", "nodes", "walltime", "account", "queue", "inside", "seed", "rounds")
+@placed("site", "workers", "nodes", "walltime", "account", "queue", "inside", *OF_RUN)
 def run(
     workflow: WorkflowName,
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
@@ -231,8 +232,7 @@ def _finish(
         seen = overview(state, directory.path, rule=made.rules.stop)
         out.print(display.closing(seen))
         display.print_outcome(seen)
-        weighs, rounds = any(mode.weighs for mode in state.modes), state.run.rounds
-        if outcome == "budget" and (why := made.rules.steering.unused(state.chosen, weighs=weighs, rounds=rounds)):
+        if outcome == "budget" and (why := made.unused):
             out.plain(why)
         if any(state.segments):
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name

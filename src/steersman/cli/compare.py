@@ -11,7 +11,7 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
-from steersman.cli.options import Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
+from steersman.cli.options import SEVERAL, Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import again_continues, columns, counting, out, say
 from steersman.system.errors import BadValue
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.analysis.comparison.verdicts import ArmResult
 
 
-@placed("site", "workers", "rounds")
+@placed(*SEVERAL)
 def compare(
     workflow: WorkflowName,
     policy: Annotated[

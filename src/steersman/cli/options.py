@@ -53,6 +53,8 @@ PLACE: dict[str, tuple[Any, Any]] = {  # options of a `Place`, and their default
     "rounds": (Rounds, False),
 }
 
+SEVERAL = ("site", "workers", "rounds")  # of a verb that runs several campaigns
+
 
 def placed(*names: str, **others: tuple[Any, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Let a verb have options of a run's place, where its signature says `place`.

@@ -12,11 +12,12 @@ from rich.markup import escape
 from steersman.cli.options import Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import err, say
 from steersman.cli.remote import STATES, At, endpoint_of, site_of
+from steersman.executors.place import OF_RUN
 from steersman.executors.site_files import walltime_s
 from steersman.system.errors import BadValue
 
 
-@placed("workers", "nodes", "walltime", "account", "queue", "seed", "rounds")
+@placed("workers", "nodes", "walltime", "account", "queue", *OF_RUN)
 def submit(
     workflow: WorkflowName,
     assignments: Set = [],  # noqa: B006 (Typer wants a list)

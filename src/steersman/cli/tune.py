@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steersman.cli.options import Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
+from steersman.cli.options import SEVERAL, Beside, Budget, Json, ParamsFile, Place, Set, WorkflowName, placed
 from steersman.cli.printing import again_continues, counting, say
 
 SHOWN = 10
@@ -17,7 +17,7 @@ SHOWN = 10
 SearchSeed = Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")]
 
 
-@placed("site", "workers", "rounds", seed=(SearchSeed, 0))
+@placed(*SEVERAL, seed=(SearchSeed, 0))
 def tune(
     workflow: WorkflowName,
     over: Annotated[

@@ -29,7 +29,7 @@ from steersman.steering.weighted_ensemble import FEWEST, Mean
 SHOWN, NODES, BINS = 4, 300, 60
 
 
-@figure("bias", "The free energy along the biased score", 60, reweighing.applies)
+@figure("bias", "The free energy along the biased score", 60, reweighing.applies, unasked=True)
 def draw(history: History) -> tuple[Figure, str]:
     """A score along simulated time, of controls and of pushed walkers; its free energy in kT; that along the bias."""
     of = history.state.mode(Biases)

@@ -242,13 +242,13 @@ class Bag:
         if not rows or record.is_member:
             self._again(record, number)
             return
-        if not (broken.exact or self._recorder.state.any_frame):
+        if not (segment.state or self._recorder.state.any_frame):
             reason = f"{segment.name} was cut short after {rows} frames and left no state: its start is run again"
             self._again(replace(record, reason=reason), number)
             return
         reason = f"{segment.name} was cut short after {rows} frames: it continues from the last one"
         parent = FrameId(segment.walker, segment.end - 1, segment.number)
-        self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
+        self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=segment.state), number)
 
     def _blame(self, number: int, record: Start, why: str) -> None:
         frame = "" if record.parent is None else f"frame {self._recorder.state.name_of(record.parent)}"

@@ -74,7 +74,7 @@ def plan(
     if chosen < 0:
         raise BadValue("seed", str(seed), "a seed is 0 or above")
     rounds = place.get("rounds", False) or steering.policy.rounds
-    where = site_of(place).serving(loaded.roles, rounds=rounds)
+    where = site_of(place).serving(loaded.roles, one_worker=rounds)
     _check_ranks(loaded, where)
     rule = loaded.stop_rule(params)
     if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not where.gpus:
@@ -211,7 +211,7 @@ def _site(directory: RunDirectory, workflow: Workflow, place: Place) -> tuple[Si
     other = changes(place)
     chosen = site_of(place) if place.get("site") else site_files.changed(str(file), directory.site(), other)
     chosen, moves = (
-        chosen.serving(workflow.roles, rounds=directory.settings()["rounds"]),
+        chosen.serving(workflow.roles, one_worker=directory.settings()["rounds"]),
         bool(place.get("site") or other),
     )
     if moves:

@@ -20,15 +20,15 @@ def count(path: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(path))
 
 
-def expected(slots: int, variables: int, rounds: int = 1) -> int:
+def expected(slots: int, variables: int, generations: int = 1) -> int:
     """Files of a run at least, once each slot's walker has written frames of so many variables.
 
     Args:
-        rounds: of blocks so far, each with new walkers; those of the last two have groups of their own.
+        generations: of blocks so far, each with new walkers; those of the last two have groups of their own.
     """
     of_a_group = OF_A_WALKER + OF_A_VARIABLE * max(1, variables)
-    merged = merge.groups_of(slots * max(0, rounds - 2))
-    return OF_A_RUN + slots * min(rounds, 2) * of_a_group + merged * (of_a_group + OF_A_MERGED_GROUP)
+    merged = merge.groups_of(slots * max(0, generations - 2))
+    return OF_A_RUN + slots * min(generations, 2) * of_a_group + merged * (of_a_group + OF_A_MERGED_GROUP)
 
 
 def in_words(files: int, site: Site) -> str:

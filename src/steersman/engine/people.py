@@ -184,7 +184,7 @@ class People:
         if why := self._over(verb):
             raise BadInput(f"this comes too late, for the run is ending: {why}; `steersman resume` can go on with it")
         said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
-        match verb, _exactly(verb, rest):
+        match verb, _checked(verb, rest):
             case "stop", [name]:
                 return said(segment=self._running(name))
             case "pin", [frame]:
@@ -235,7 +235,7 @@ class People:
         raise no_segment(name, newest[-1] if newest else "")
 
 
-def _exactly(verb: str, words: list[str]) -> list[str]:
+def _checked(verb: str, words: list[str]) -> list[str]:
     wanted = {"stop": "SEGMENT", "pin": "SEGMENT:FRAME", "label": "SEGMENT:FRAME", "set": "key=value"}.get(verb)
     if len(words) != (wanted is not None):
         raise BadValue("tell", " ".join([verb, *words]), f"write: {verb} {wanted or ''}".rstrip())

@@ -68,6 +68,12 @@ class Campaign(Driven):
         self._until = time.monotonic() + kept_s
         self._parsls_lost, self._frames_at_loss = 0, -1
 
+    @property
+    def unused(self) -> str:
+        """Of what steers: what did nothing in this run, in words."""
+        weighs = any(mode.weighs for mode in self.state.modes)
+        return self.rules.steering.unused(self.state.chosen, weighs=weighs, rounds=self.rounds)
+
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
 

@@ -28,6 +28,7 @@ RESULTS = (
     ("decisions.jsonl", "application/jsonl", "every choice of a start with the alternatives"),
     ("report.html", "text/html", "report of the run"),
 )
+OTHERWISE = ("workflow", "source", "site", "params")  # settings that are no parameters of the action, or several
 NO_LICENCE = "The owner of the data has not chosen a licence yet; until then all rights are reserved."
 
 
@@ -64,7 +65,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
                     "encodingFormat": "text/x-python", "version": _digest(directory.workflow)},
     )  # fmt: skip
     workflow["softwareRequirements"] = engine
-    given = {"seed": settings["seed"], "rounds": settings["rounds"], **settings["params"]}
+    given = {key: each for key, each in settings.items() if key not in OTHERWISE} | settings["params"]
     action = crate.add_action(
         workflow,
         "#run",

@@ -266,7 +266,7 @@ class Ended(Record, tag="ended", frozen=True):
     waited_s: Amount = 0.0
     read_s: Amount = 0.0
     ran_s: Amount = 0.0
-    cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
+    cut: Name = ""  # its block ended: by then it had left its full restart "state", or has a "frame" alone
     state: bool = True  # it left its full restart state; older journals do not say it
     asks: tuple[Number, ...] = ()  # rows whose labels it asked for
     repeats: bool = True  # all that it was told would be so again, bit for bit

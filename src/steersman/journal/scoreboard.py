@@ -177,7 +177,7 @@ def _waiting(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
 def _can_end(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
     """Whether another segment may continue the end of one, once it is published. What was lost has none, and what
     failed has another one begun in its place, from where it began."""
-    return np.asarray(~np.isin(table["how"], (LOST, FAILED)) & (table["state"] | (not state.exact)))
+    return np.asarray(~np.isin(table["how"], (LOST, FAILED)) & state.goes_on_from(table["state"]))
 
 
 def _scores(

@@ -176,12 +176,14 @@ class Standing:
             return not self.run.exact
         return not self.leaves_state if self.reads is None else self.reads
 
+    def goes_on_from(self, state: Any) -> Any:
+        """Whether a segment can go on from the end of one, or of each, that left a state or not."""
+        return state | (not self.exact)
+
     def can_begin_at(self, frame: FrameId) -> bool:
         """Whether a segment can begin at a published frame."""
-        if not self.exact:
-            return True
         segment = self.walkers[frame.walker].segments[frame.segment]
-        return segment.state and segment.end == frame.row + 1
+        return not self.exact or (segment.state and segment.end == frame.row + 1)
 
     def name_of(self, frame: FrameId) -> str:
         """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""

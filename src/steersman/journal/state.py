@@ -201,11 +201,10 @@ class State(Standing):
         if start is not None and start.segment is segment:
             if failed:
                 self.failed[segment.start] = Failed(start.record, walker.number)
-            elif self.exact and not record.state and start.record.parent:  # as if nobody had gone on from there
+            elif not self.goes_on_from(record.state) and start.record.parent:  # as if nobody had gone on from there
                 self.used.remove(frame_key(*start.record.parent[:2]))
             if record.cut or run_ends:
-                exact = record.cut == "exact" or (run_ends and record.state)
-                self.broken[segment.start] = Broken(segment, start.record, start.losses, exact)
+                self.broken[segment.start] = Broken(segment, start.record, start.losses)
 
     def _on_blame(self, record: records.Blame) -> None:
         """A start is given up. What its last segment made counts, as that of the tries before it."""

@@ -29,7 +29,6 @@ class Broken:
     segment: Segment
     record: records.Start
     losses: int = 0
-    exact: bool = False  # it left its full restart state
 
 
 @dataclass(slots=True)

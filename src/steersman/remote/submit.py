@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.executors.place import Place
+from steersman.executors.place import OF_RUN, Place
 from steersman.executors.site_files import is_path
 from steersman.remote import bundle, known
 from steersman.remote.known import Sent
@@ -22,7 +22,6 @@ from steersman.system.errors import BadValue
 
 START_S = 180.0  # for an endpoint that has to start, and for the check of the workflow there
 ALLOCATION = "inside"  # the site of a driver that runs in a job, unless another is given
-OF_RUN = ("seed", "rounds")  # what the check of a site has no need of
 JOB = ("nodes", "walltime", "account", "queue")  # of a job of the endpoint, where the driver runs inside one
 
 

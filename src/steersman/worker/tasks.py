@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.executors.steady import GPUS
-from steersman.journal.modes import biases
+from steersman.journal.modes import MODES
 from steersman.journal.records import Start as Order
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -34,7 +34,6 @@ from steersman.stages.params import Params
 from steersman.stages.start import topology
 from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
-from steersman.steering import Bias
 from steersman.steering.streams import stage_seed
 from steersman.store import Span, Window
 from steersman.store.names import walker_name
@@ -96,16 +95,10 @@ def model_of(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
 
 
-@functools.lru_cache(maxsize=2)
-def _bias(run: str, version: int, share: float, sha256: str = "") -> Bias | None:
-    """One object for all segments of a process that have it, so that apps set their tables once."""
-    return biases.read(RunDirectory(Path(run)), version, sha256).softer(share) if version else None
-
-
-def _learned(run: str, order: Order) -> dict[str, Any]:
+def learned(run: str, order: Order) -> dict[str, Any]:
     """What `Start` has of what was learned."""
-    bias = _bias(run, order.bias, order.share, order.bias_sha256)
-    return {"bias": bias, "load": functools.partial(model_of, run, order.with_model), "attempt": order.attempt}
+    pushed = {name: each for mode in MODES for name, each in mode.loaded(run, order).items()}
+    return {**pushed, "load": functools.partial(model_of, run, order.with_model), "attempt": order.attempt}
 
 
 @functools.lru_cache(maxsize=1)
@@ -201,7 +194,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         lease_s=site.lease,
         watchdog=Watchdog(workflow.simulation.hang_s),
         with_settings=functools.partial(loading.changed, workflow),
-        learned=functools.partial(_learned, run),
+        learned=functools.partial(learned, run),
     )
     with walker.watchdog:
         left = walker.run()

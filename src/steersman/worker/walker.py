@@ -367,7 +367,7 @@ class WalkerProcess:
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
         self._agrees |= self._compared and out.frames > 0
-        cut = ("exact" if out.restart else "frame") if out.cut else ""
+        cut = ("state" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
             walker=self.number, segment=out.number, start=order.start, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,

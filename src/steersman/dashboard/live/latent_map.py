@@ -68,7 +68,7 @@ def coloured(
         "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": len(cloud),
         "inside": inside, "every": max(1, round(inside / max(1, len(at)))), "colour": colour, "title": title,
         "names": names, "low": low, "high": high, "beyond": [least < low, most > high],
-        "colours": [*COLOURS, *of_bias(watched), *cloud.scores], "flat": cloud.axes.projection is None,
+        "colours": colour_names(watched), "flat": cloud.axes.projection is None,
         "change": watched.change, "behind": cloud.behind,
     }  # fmt: skip
     return meta, c.astype(np.float32)
@@ -96,9 +96,9 @@ def colours(watched: Watched, colour: str, at: np.ndarray) -> tuple[np.ndarray, 
     return watched.clock.progress(cloud.moments(at, table)), [], f"made at {scale.label}"
 
 
-def of_bias(watched: Watched) -> list[str]:
-    """Where some segments were pushed: what tells them from the others."""
-    return ["bias"] * bool(watched.column("bias").any())
+def colour_names(watched: Watched) -> list[str]:
+    """What frames may be coloured by; where some segments were pushed, what tells them from the others, too."""
+    return [*COLOURS, *["bias"] * bool(watched.column("bias").any()), *watched.cloud.scores]
 
 
 def pick(

@@ -27,11 +27,10 @@ from steersman.system.errors import EngineError, told
 
 MOST_POINTS = 30_000
 MOST_SEGMENTS = 60_000  # of more, slots and lineage are left to the live page
-MOST_SCORES = 12  # to colour by, beside what every run has
+MOST_COLOURS = 16  # of the map; that each walker and each slot has is left to the live page, too
 LINEAGES, FILM = 3, 24  # deepest lineages whose films are kept, and frames of each
 MOST_FILM_BYTES = 6 * 2**20  # of all films
 MOST_STDERR = 20
-COLOURS = ("time", "policy", "version", "cluster")
 
 
 def embedded(history: History, drawings: Sequence[Drawing], trouble: str, words: str) -> tuple[str, str, str]:
@@ -87,7 +86,7 @@ def _points(watched: Watched) -> Iterator[tuple[str, Any]]:
     if at is None:
         yield _asked("points", colour="time"), _plain(packed({"total": 0, "colours": []}))
         return
-    names = [*COLOURS, *latent_map.of_bias(watched), *watched.cloud.scores[:MOST_SCORES]]
+    names = [each for each in latent_map.colour_names(watched) if each not in ("walker", "slot")][:MOST_COLOURS]
     yield "places", _plain(colours)
     for name in names:
         meta, c = latent_map.coloured(watched, name, at)

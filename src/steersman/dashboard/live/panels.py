@@ -14,11 +14,10 @@ import numpy as np
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import PanelFails
-from steersman.dashboard.figure import Draw
+from steersman.dashboard.figure import OPEN, Draw
 from steersman.dashboard.figures import applying, made, of_workflow, svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data import reweighing
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.stored import variables
@@ -34,8 +33,8 @@ _drawing = threading.Lock()  # matplotlib draws one figure at a time
 def listed(watched: Watched) -> dict[str, Any]:
     """Names and titles of what may be drawn, whether it is shown unasked, and why there is nothing of the file."""
     panels, trouble = _known(watched)
-    biased = reweighing.applies(watched.history)
-    shown = [{"name": name, "title": title, "open": biased and name == "bias"} for name, (title, _) in panels.items()]
+    opened = OPEN & applying(watched.history).keys()
+    shown = [{"name": name, "title": title, "open": name in opened} for name, (title, _) in panels.items()]
     return {"panels": shown, "trouble": trouble}
 
 

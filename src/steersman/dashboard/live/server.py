@@ -142,7 +142,7 @@ class Dashboard:
 
     def __init__(self, app: ASGIApp, access: Access, port: int = 0) -> None:
         self.access = access
-        self._socket = _bound(port or access.port, exactly=bool(port))
+        self._socket = _bound(*((port,) if port else (access.port, 0)))
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
             app, log_config=None, log_level="critical", access_log=False, ws="none", lifespan="off",
@@ -355,12 +355,13 @@ async def _plain(_: Request, error: Exception) -> Response:
     return _text(str(error.detail), error.status_code)
 
 
-def _bound(port: int, *, exactly: bool) -> socket.socket:
-    for candidate in (port,) if exactly else (port, 0):
+def _bound(*ports: int) -> socket.socket:
+    """To the first of some ports that is free."""
+    for port in ports:
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind(("127.0.0.1", candidate))
+            listening.bind(("127.0.0.1", port))
             listening.listen(100)  # who asks before the server is there waits
         except OSError:
             listening.close()

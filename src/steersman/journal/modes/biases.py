@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,12 @@ def read(directory: RunDirectory, version: int, sha256: str) -> Bias:
     if sha256 and hashlib.sha256(data).hexdigest() != sha256:  # an older journal does not say it of starts
         raise run_damaged(directory.path, f"{file.relative_to(directory.path)} was changed since it was made")
     return Bias.from_bytes(data)
+
+
+@functools.lru_cache(maxsize=2)
+def _softened(run: str, version: int, share: float, sha256: str) -> Bias:
+    """One object for all segments of a process that have it, so that apps set their tables once."""
+    return read(RunDirectory(Path(run)), version, sha256).softer(share)
 
 
 class Biases(Mode):
@@ -114,6 +121,10 @@ class Biases(Mode):
         if newest := self.newest if start.share else None:
             return {"with_model": newest.model, "bias": newest.bias, "bias_sha256": newest.sha256}
         return {"bias": 0, "bias_sha256": ""}
+
+    @staticmethod
+    def loaded(run: str, start: Start) -> dict[str, Any]:
+        return {"bias": _softened(run, start.bias, start.share, start.bias_sha256) if start.bias else None}
 
     def first_share(self, start: Start, steering: Steering) -> float:
         """No bias pushes a control, nor any start that goes on from one."""

@@ -94,6 +94,11 @@ class Mode:
         """Fields of `Start`: which versions of what was learned a start is given."""
         return {}
 
+    @staticmethod
+    def loaded(run: str, start: Start) -> dict[str, Any]:
+        """Fields of `stages.start.Start`: the same, as a simulation in a walker gets it."""
+        return {}
+
     def first_share(self, start: Start, steering: Steering) -> float:
         """Field `share` of a start that was just chosen, if this mode says it."""
         return 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import AWorkflow, StageKind, StageView, Trial, Try
+from steersman.stages.kinds.stage import AWorkflow, Planned, StageKind, StageView, Trial, Try
 from steersman.store import Variable
 
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
@@ -40,6 +40,10 @@ class Simulate(StageKind):
     def one(self) -> Callable[..., None]:
         """The function as of one segment, whether or not it takes several."""
         return (lambda params, start, out: self.call(params, [start], [out])) if self.batch else self.call
+
+    def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
+        if self.exact:
+            yield self.kind, True, "segments begin only where others gave their state"
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.simulate, self.function)

@@ -28,15 +28,14 @@ class Steer(StageKind):
             yield Try("prune", trial.prune, needed=False)
 
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
-        steering, simulation = plan.workflow.steering_rule(plan.params), plan.workflow.simulation
+        steering = plan.workflow.steering_rule(plan.params)
         guided = " (guided by a known reference)" if steering.guided else ""
         own = steering.policy.draws or steering.policy.rounds
         at_first = "" if own else f"; {steering.fallback.name} until scores exist"
-        where = "; starts only where segments gave their state" if simulation and simulation.exact else ""
         pushed = f"; {words}" if (words := steering.pushed) else ""
         pushed += f"; {PRUNES_NONE}" if steering.prune and plan.rounds else ""
         how = f"{steering.policy.name}, {100 * steering.explore:.0f} % random"
-        yield "steering", True, f"{how}{at_first}{guided}{where}{pushed}"
+        yield "steering", True, f"{how}{at_first}{guided}{pushed}"
 
     @classmethod
     def shown(cls, state: State, *, alive: bool) -> StageView:

@@ -41,7 +41,7 @@ def settings(watched: Watched) -> dict[str, Any]:
     """Parameters, site, code and versions, as text; and what to type to go on."""
     versions, given = watched.directory.environment(), watched.history.settings()
     made_with = {
-        **{key: given.get(key) for key in ("seed", "rounds", "source")},
+        **{key: each for key, each in given.items() if key not in ("workflow", "site", "params")},
         **versions.pop("packages", {}),
         **versions,
     }
