@@ -70,19 +70,13 @@ def address(site: Site) -> str:
 
 def _made(path: Path, run: Path) -> Config:
     try:
-        function = runpy.run_path(str(path)).get("config")
-    except OSError as error:
-        raise BadSite(str(path), f"cannot be read: {error.strerror}") from None
+        returned = runpy.run_path(str(path))["config"](run)
+        if not isinstance(returned, Config):
+            raise TypeError(f"it returns {type(returned).__name__}")
     except Exception as error:  # whatever a user's file may raise
-        raise BadSite(str(path), f"it cannot be run: {told(error)}") from error
-    if not callable(function):
-        raise BadSite(str(path), "it has no function `config(run)` that returns a parsl.Config")
-    try:
-        returned = function(run)
-    except Exception as error:  # likewise
-        raise BadSite(str(path), f"config(run) fails: {told(error)}") from error
-    if not isinstance(returned, Config):
-        raise BadSite(str(path), f"config(run) returns {type(returned).__name__}, not a parsl.Config")
+        raise BadSite(
+            str(path), f"it needs a function `config(run)` that returns a parsl.Config: {told(error)}"
+        ) from error
     return returned
 
 

@@ -222,30 +222,22 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
     key = key.strip()
     if key not in workflow.params.model_fields:
         raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
-    if not values:
-        raise BadValue("--over", text, "write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
-    distributions = _optuna().distributions
-    if ":" not in values:
-        if len(set(values.split(","))) < 2:
-            raise BadValue("--over", text, "it is one value, and nothing to search; give it by --set")
-        return key, distributions.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
-    whole = workflow.params.model_fields[key].annotation is int
+    distributions, number = _optuna().distributions, float
     try:
+        if ":" not in values:
+            if len(set(values.split(","))) < 2:
+                raise ValueError("there is nothing to search")
+            return key, distributions.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
+        kind = distributions.FloatDistribution
+        if workflow.params.model_fields[key].annotation is int:
+            kind, number = distributions.IntDistribution, int
         low, high, *log = values.split(":")
-        kind = distributions.IntDistribution if whole else distributions.FloatDistribution
-        ends = [int(each) if whole else float(each) for each in (low, high)]
-        if not all(map(math.isfinite, ends)):
-            raise ValueError(f"{low}:{high} has an end that is not finite")
-        return key, kind(*ends, log=_is_log(log))
+        if log not in ([], ["log"]) or not all(math.isfinite(float(each)) for each in (low, high)):
+            raise ValueError("this is no range")
+        return key, kind(number(low), number(high), log=bool(log))
     except ValueError as error:
         words = f"{str(error).rstrip('.')}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
         raise BadValue("--over", text, words) from None
-
-
-def _is_log(words: Sequence[str]) -> bool:
-    if list(words) not in ([], ["log"]):
-        raise ValueError(f"{':'.join(words)!r} is not log")
-    return bool(words)
 
 
 def _grid(space: Mapping[str, Any]) -> list[dict[str, Any]]:
