@@ -441,6 +441,7 @@ BUGS = [
     Bug("stages/shared.py", "self._wire, self._sent = None, b\"\"", "self._wire = None", SHARED),
     Bug("stages/kinds/answer.py", "if start.model is None and start.learns:", "if start.model is None:", PROGRAM),
     Bug("stages/kinds/answer.py", "out.repeats &= not isinstance(self.functions[name], Shared)", "pass", PROGRAM),
+    Bug("journal/missing.py", "repeats=row[\"repeats\"] != 0", "repeats=True", "tests/engine/test_reconcile.py"),
     Bug("stages/shared.py", "        except UnknownInput as error:\n            replies = [(False, error)] * n\n", "",
         SHARED),
     Bug("journal/segments.py", "segment.how), *flags\n", "segment.how), *(True,) * 3\n",

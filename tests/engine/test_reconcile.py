@@ -16,6 +16,7 @@ from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
 ROWS = 10
+ASKED = 1  # the segment that asked what need not be so again
 Event = Began | Ended | Published
 
 
@@ -28,7 +29,7 @@ def story(segments: int, partial: int) -> list[Event]:
         if number < segments:
             events.append(Ended(
                 walker=0, segment=number, start=number, first_row=first, end_row=end, how="finished", simulated=1.0,
-                ran_s=1.0,
+                ran_s=1.0, repeats=number != ASKED,
             ))  # fmt: skip
             events.append(Published(walker=0, frames=end, segments=number + 1))
     return events
@@ -39,7 +40,7 @@ def stored(path: Path, segments: int, partial: int) -> Frames:
     writer = GroupWriter(path / "w0", attributes={"running": [segments, segments, segments * ROWS]})
     for number in range(segments):
         writer.extend(FRAME, {"time": np.linspace(0.1, 1.0, ROWS)})
-        row = [number, number, -1, -1, 7, 0, number * ROWS, (number + 1) * ROWS, 0]
+        row = [number, number, -1, -1, 7, 0, number * ROWS, (number + 1) * ROWS, 0, -1, -1, -1, -1, number != ASKED]
         writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
         writer.publish()
     if partial:
@@ -131,6 +132,7 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
     assert sorted(state.starts) == ([4] if kept else [3, 4])
     assert all(start.segment is None for start in state.starts.values()), "all of them can be run again"
     assert not state.walkers[0].alive
+    assert [segment.repeats for segment in state.walkers[0].segments[:3]] == [number != ASKED for number in range(3)]
     assert zarr.open_array(frames.path / "w0" / "time", mode="r").shape == (3 * ROWS + partial,), "for any program"
     assert reconcile(recorder, frames, keep=keep, cause="again") == 0
 
