@@ -119,8 +119,8 @@ def test_a_training_that_begins_again_takes_the_frames_that_it_began_with(tmp_pa
     """Not those that have come since, which the journal does not count to it; with other parameters it has no use of
     its checkpoints, and from another model it is another training."""
     first, more = (Span("w0", 0, 40),), (Span("w0", 0, 60),)
-    job = TrainingJob(run=str(tmp_path), version=1, last=0, window=first, held_out=(), settings={"epochs": 3})
-    later = replace(job, window=more, held_out=first)
+    job = TrainingJob(run=str(tmp_path), version=1, last=0, window=first, judged_by=(), settings={"epochs": 3})
+    later = replace(job, window=more, judged_by=first)
     assert job.begin() == job
     checkpoint = job.kept / "fit-0"
     changed, other = replace(later, settings={"epochs": 4}), replace(later, last=1)

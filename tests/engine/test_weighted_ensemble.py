@@ -14,7 +14,7 @@ from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.trajectories import read
 from steersman.apps import six_wells
 from steersman.data.history import History
-from steersman.data.repair import ends_ensemble, repair
+from steersman.data.repair import ends, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.journal import file as journal
@@ -102,10 +102,10 @@ def test_a_training_gets_the_weights_and_joins_members_over_their_ends(
 
 def test_an_ensemble_whose_newest_round_was_damaged_is_said_not_to_go_on(ran: RunDirectory, tmp_path: Path) -> None:
     copy = RunDirectory(shutil.copytree(ran.path, tmp_path / "copy"))
-    assert not ends_ensemble(copy)
+    assert not ends(copy)
     next(iter(sorted((copy.path / "frames.zarr").glob("*/time/c/*"))[-1:])).unlink()
     repair(copy, verify(copy))
-    assert ends_ensemble(copy)
+    assert ends(copy)
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory, rounds: list[list[Start]]) -> None:

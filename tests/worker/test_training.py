@@ -159,7 +159,7 @@ def test_a_train_stage_that_returns_no_model_is_told(made: Any, tmp_path: Path) 
     window = Window(Frames(tmp_path), [Span("w0", 0, 4)])
     with pytest.raises(TypeError, match=f"returned {type(made).__name__}"):
         train(
-            fit=lambda frames, last: made, score=score, frames=window, held_out=None, last=None, gate="error",
+            fit=lambda frames, last: made, score=score, frames=window, judging=None, last=None, gate="error",
             directory=tmp_path / "model", version=1,
         )  # fmt: skip
 
@@ -172,7 +172,7 @@ def test_a_score_that_does_not_work_with_a_new_model_is_no_fault_of_the_train_st
     with pytest.raises(JudgingFailed) as failed:
         train(
             fit=lambda frames, last: PCA.fit(frames["values"], latent=1), frames=window,
-            score=lambda model, frames: {"error": frames["y"]}, held_out=window, last=None, gate="error",
+            score=lambda model, frames: {"error": frames["y"]}, judging=window, last=None, gate="error",
             directory=tmp_path / "model", version=1,
         )  # fmt: skip
     assert isinstance(failed.value.__cause__, MissingVariable)
@@ -191,7 +191,7 @@ def test_a_stage_that_changes_its_predecessor_is_compared_with_what_that_was(tmp
 
     card = train(
         fit=worse, score=lambda model, frames: {"error": np.full(frames.rows, float(model.mean.sum()))}, frames=window,
-        held_out=window, last=last, gate="error", directory=tmp_path / "model", version=2,
+        judging=window, last=last, gate="error", directory=tmp_path / "model", version=2,
     )  # fmt: skip
     assert (card["held_out"], card["predecessor"], card["accepted"]) == (2.0, 0.0, False)
     assert not last.mean.any()
@@ -217,7 +217,7 @@ def scaled(window: Window, scale: float, score: Any, *, plain: bool = False, gat
         return model.train()
 
     return train(
-        fit=fit, score=score, frames=window, held_out=window, last=None, gate=gate,
+        fit=fit, score=score, frames=window, judging=window, last=None, gate=gate,
         directory=window.frames.path / "model", version=1,
     )  # fmt: skip
 
@@ -311,7 +311,7 @@ def test_a_training_on_a_stream_that_is_done_again_is_the_same(tmp_path: Path) -
 
     def trained(folder: str, frames: int, last: str | None) -> dict[str, Any]:
         return train(
-            fit=fit, score=score, frames=Window(Frames(tmp_path), [Span("w0", 0, frames)]), held_out=None,
+            fit=fit, score=score, frames=Window(Frames(tmp_path), [Span("w0", 0, frames)]), judging=None,
             last=load_model(tmp_path / last) if last else None, gate="error", directory=tmp_path / folder, version=1,
         )  # fmt: skip
 

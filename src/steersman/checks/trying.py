@@ -307,7 +307,7 @@ class _Trial:
                 fit=functools.partial(stage.function, self._params),
                 score=training.counted(functools.partial(scoring.function, self._params), scoring.missing),
                 frames=self._frames, last=last, gate=stage.gate,
-                held_out=training.whole(self._frames, self.workflow.missing) if last else None,
+                judging=training.whole(self._frames, self.workflow.missing) if last else None,
                 most=None if math.isinf(stage.most) else stage.most,
                 directory=self._folder / f"{version}", version=version,
             )  # fmt: skip

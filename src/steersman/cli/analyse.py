@@ -79,7 +79,7 @@ def analyse(
 
 
 def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, regions: Sequence[str]) -> Analysis:
-    """By the weights of a biased run, or else by a Markov state model."""
+    """As a biased run, or else by a Markov state model."""
     from steersman.analysis import answer, biased, markov, trajectories
     from steersman.data.history import History
     from steersman.data.unbiased import Unbiased
@@ -90,7 +90,7 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
     histories = [History(run) for run in runs]
     if any(history.state.mode(Biases).versions for history in histories):
         if len(runs) > 1 or states or lag:
-            raise BadInput("a biased run is analysed alone, by its weights; leave --states and --lag out")
+            raise BadInput("a biased run is analysed alone; leave --states and --lag out")
         return biased.analysis(Unbiased(histories[0]), workflow, score, regions)
     if regions:
         raise BadInput(

@@ -227,10 +227,7 @@ def verify(
         if needed:
             err.plain(f"the run can be resumed once {' and '.join(needed)} is there again, from a copy of the run")
             raise typer.Exit(DamagedFile.exit_status)
-        if repairs.ends_ensemble(directory):
-            err.plain("members of its newest round are lost, so the weighted ensemble cannot go on; it can be read")
-        else:
-            err.plain(f"`steersman resume {run}` continues the run")
+        err.plain(repairs.ends(directory) or f"`steersman resume {run}` continues the run")
     else:
         err.plain(f"`steersman verify {run} --repair` leaves out: {lost or 'no frames and no models'}")
     raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)

@@ -6,7 +6,8 @@ from typing import Any
 
 from steersman.data.history import History
 
-_FITTED = ("frames", "epochs", "ranks", "seconds", "loss", "held_out", "predecessor")
+JUDGED = ("held_out", "predecessor")  # what the gate looked at, of a model and of the one before
+FLOATS = ("epochs", "seconds", "loss", *JUDGED)
 
 
 def models(history: History) -> dict[str, list[Any]]:
@@ -17,5 +18,5 @@ def models(history: History) -> dict[str, list[Any]]:
         "began": [each.at for each in of],
         "accepted": [each.accepted for each in of],
         "reason": [each.reason for each in of],
-        **{name: [getattr(each.fit, name, None) for each in of] for name in _FITTED},
+        **{name: [getattr(each.fit, name, None) for each in of] for name in ("frames", "ranks", *FLOATS)},
     }

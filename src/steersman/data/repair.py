@@ -91,15 +91,17 @@ def _unknown(directory: RunDirectory, walker: str, told: set[int]) -> int:
     return rows
 
 
-def ends_ensemble(directory: RunDirectory) -> bool:
-    """Whether members of the newest round of a weighted ensemble are lost, so that no further round can follow."""
+def ends(directory: RunDirectory) -> str:
+    """Why a run cannot go on, or "": members of the newest round of a weighted ensemble are lost."""
     state = History(directory).state
     newest_round = state.mode(Ensemble).newest
     if not newest_round or state.starts or state.broken:
-        return False
+        return ""
     members = unscored(state)
     newest = members.ends & (members.round == newest_round)
-    return bool(abs(members.weight[newest].sum() - 1) > UNITY)
+    if abs(members.weight[newest].sum() - 1) <= UNITY:
+        return ""
+    return "members of its newest round are lost, so the weighted ensemble cannot go on; it can be read"
 
 
 def _counted(walker: Walker, segments: tuple[int, ...]) -> int:

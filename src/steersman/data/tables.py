@@ -102,9 +102,9 @@ def decisions(history: History) -> pandas.DataFrame:
 def models(history: History) -> pandas.DataFrame:
     """Every training, by the version of its model; `accepted` is missing while it goes on."""
     of = columns.models(history)
-    floats = dict.fromkeys(("epochs", "seconds", "loss", "held_out", "predecessor"), "float64")
     table = pandas.DataFrame(of | {"began": _utc(np.array(of["began"], float))})
-    kinds = {"model": "int64", "accepted": "boolean", "frames": "Int64", "ranks": "Int64", **floats}
+    kinds = {"model": "int64", "accepted": "boolean", "frames": "Int64", "ranks": "Int64"}
+    kinds |= dict.fromkeys(columns.FLOATS, "float64")
     return _described(table.astype(kinds).set_index("model"), history, seconds="s")
 
 

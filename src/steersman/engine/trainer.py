@@ -128,7 +128,7 @@ class Trainer:
         model = state.models[-1]
         job = TrainingJob(
             run=str(self._directory.path), version=model.version, last=state.models.newest, window=window,
-            held_out=self._held_out(), settings=state.wishes.settings, needs_s=self._needs_s(window), most=self._most,
+            judged_by=self._held_out(), settings=state.wishes.settings, needs_s=self._needs_s(window), most=self._most,
             **self._labels(),
         ).begin()  # fmt: skip
         return self._jobs.submit(

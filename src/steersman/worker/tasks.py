@@ -248,7 +248,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
             workflow.scoring.missing,
         ),
         frames=job.frames,
-        held_out=training.whole(job.judging, workflow.missing),
+        judging=training.whole(job.judging, workflow.missing),
         last=model_of(job.run, job.last),
         gate=workflow.training.gate,
         most=job.most,

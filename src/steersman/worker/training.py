@@ -43,7 +43,7 @@ def train(
     fit: Callable[[Window, Any], Model],
     score: Callable[[Any, Window], Mapping[str, Any]],
     frames: Window,
-    held_out: Window | None,
+    judging: Window | None,
     last: Model | None,
     gate: Gate,
     most: float | None = None,
@@ -57,7 +57,7 @@ def train(
         score: (model, frames) -> scores.
         gate: name of the score, or a function (model, frames) -> number, that must not get worse, smaller being better.
         most: what that number may be; None: any.
-        held_out: frames that the fit does not see; None when there are none yet.
+        judging: frames to judge it by, which the fit does not see; None when there are none yet.
     Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it. BadScores: what is loaded
         gives other scores than what was fitted.
     Returns: the card: version, window, losses per epoch, ranks, held-out figures, whether it is accepted and why, a
@@ -74,8 +74,8 @@ def train(
     try:
         loaded = load_model(directory).to(next((each.device for each in model.state_dict().values()), "cpu"))
         try:
-            verdict = judge(score, loaded, last, held_out, gate, most)
-            lost, warning = kept(score, model, loaded, held_out, gate)
+            verdict = judge(score, loaded, last, judging, gate, most)
+            lost, warning = kept(score, model, loaded, judging, gate)
         except Exception as error:  # a user's score may raise anything
             raise JudgingFailed(told(error)) from error
         if lost:
@@ -112,7 +112,7 @@ def judge(
     score: Callable[[Any, Window], Mapping[str, Any]],
     model: Model,
     last: Model | None,
-    held_out: Window | None,
+    judging: Window | None,
     gate: Gate,
     most: float | None = None,
 ) -> dict[str, Any]:
@@ -125,18 +125,18 @@ def judge(
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
     if not np.isfinite(loss := _loss(model)):
         return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
-    if held_out is None:
+    if judging is None:
         return verdict | {"accepted": most is None, "reason": "there are no held-out frames yet"}
-    new, old = _arrays(score(model, held_out)), _arrays(score(last, held_out)) if last is not None else {}
+    new, old = _arrays(score(model, judging)), _arrays(score(last, judging)) if last is not None else {}
     if gate not in new:
         reason = f"the scores have no {gate!r} to compare, see @wf.train(gate=)"
         return verdict | {"accepted": most is None, "reason": reason}
     mean = float(np.mean(new[gate]))
-    verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
+    verdict |= {"held_out_frames": judging.rows, "held_out": mean}
     if not np.isfinite(mean):
         return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
-    scored = {name: values for name, values in new.items() if name not in held_out}  # not what is stored as it is
-    if (name := collapsed(scored, old)) and differ(held_out):
+    scored = {name: values for name, values in new.items() if name not in judging}  # not what is stored as it is
+    if (name := collapsed(scored, old)) and differ(judging):
         reason = f"{name!r} has collapsed: all held-out frames lie at one point"
         return verdict | {"accepted": False, "reason": reason}
     if most is not None and mean > most:
@@ -153,21 +153,21 @@ def judge(
 
 
 def kept(
-    score: Callable[[Any, Window], Mapping[str, Any]], model: Model, loaded: Model, held_out: Window | None, gate: Gate
+    score: Callable[[Any, Window], Mapping[str, Any]], model: Model, loaded: Model, judging: Window | None, gate: Gate
 ) -> tuple[tuple[str, str] | None, str]:
     """Compare a model with the same one loaded again, whose weights are then changed to see what the gate does.
 
     Returns: the score that is another one of the loaded model, and what to do; a warning of a gate that is the same of
         any weights.
     """
-    if held_out is None or not np.isfinite(_loss(model)):
+    if judging is None or not np.isfinite(_loss(model)):
         return None, ""
     if not isinstance(gate, str):
         score, gate = _with(score, gate)
 
     def scored(model: Model) -> dict[str, np.ndarray]:
         with drawing(0):  # so that what a score draws is the same
-            return _arrays(score(model, held_out))
+            return _arrays(score(model, judging))
 
     one, other = scored(model), scored(loaded)
     if (lost := unlike(one, other)) and not unlike(one, scored(model)):

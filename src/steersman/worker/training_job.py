@@ -22,7 +22,7 @@ class TrainingJob(Struct, frozen=True):
     Args:
         run: the run directory.
         window: frames to fit.
-        held_out: frames to judge it by.
+        judged_by: frames that no training sees.
         labels, audits: labelled frames to fit, and to judge it by; None of a run without labels.
         settings: parameters that people changed.
         needs_s: how long it will take, as far as is known.
@@ -33,7 +33,7 @@ class TrainingJob(Struct, frozen=True):
     version: int
     last: int
     window: tuple[Span, ...]
-    held_out: tuple[Span, ...]
+    judged_by: tuple[Span, ...]
     settings: dict[str, Any]
     needs_s: float = 0.0
     labels: tuple[LabelledFrame, ...] | None = None
@@ -52,7 +52,7 @@ class TrainingJob(Struct, frozen=True):
     @property
     def judging(self) -> Window | None:
         """What it is judged by."""
-        return self._window(self.held_out, None if self.labels is None else self.audits) if self.held_out else None
+        return self._window(self.judged_by, None if self.labels is None else self.audits) if self.judged_by else None
 
     def _window(self, spans: tuple[Span, ...], labels: tuple[LabelledFrame, ...] | None) -> Window:
         frames = self.directory.frames

@@ -222,19 +222,18 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
     key = key.strip()
     if key not in workflow.params.model_fields:
         raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
-    distributions, number = _optuna().distributions, float
+    distributions, whole = _optuna().distributions, workflow.params.model_fields[key].annotation is int
     try:
         if ":" not in values:
             if len(set(values.split(","))) < 2:
                 raise ValueError("there is nothing to search")
             return key, distributions.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
-        kind = distributions.FloatDistribution
-        if workflow.params.model_fields[key].annotation is int:
-            kind, number = distributions.IntDistribution, int
         low, high, *log = values.split(":")
         if log not in ([], ["log"]) or not all(math.isfinite(float(each)) for each in (low, high)):
             raise ValueError("this is no range")
-        return key, kind(number(low), number(high), log=bool(log))
+        if whole:
+            return key, distributions.IntDistribution(int(low), int(high), log=bool(log))
+        return key, distributions.FloatDistribution(float(low), float(high), log=bool(log))
     except ValueError as error:
         words = f"{str(error).rstrip('.')}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
         raise BadValue("--over", text, words) from None

@@ -141,8 +141,7 @@ def _version(card: dict[str, Any]) -> dict[str, Any]:
         "accepted": bool(card.get("accepted")),
         "reason": card.get("reason", ""),
         "gate": card.get("gate", ""),
-        "held_out": _finite(card.get("held_out")),
-        "predecessor": _finite(card.get("predecessor")),
+        **{name: _finite(card.get(name)) for name in columns.JUDGED},
         "loss": [_finite(epoch.get("loss")) for epoch in epochs],
         "profile": {
             label: [epoch.get(label, 0.0) for epoch in epochs]
