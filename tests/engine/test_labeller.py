@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from steersman import Params, Workflow, budget, every
 from steersman.data import tables
 from steersman.data.history import History
+from steersman.data.replay import replay
 from steersman.engine.driven import Driven
 from steersman.engine.labeller import Labeller
 from steersman.executors.site_files import load_site
@@ -34,6 +34,7 @@ from steersman.journal.records import (
     Published,
     Record,
     Run,
+    Scored,
     Session,
     Start,
     Tell,
@@ -41,7 +42,7 @@ from steersman.journal.records import (
     Training,
 )
 from steersman.journal.run_directory import RunDirectory, create
-from steersman.journal.scoreboard import unscored
+from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
 from steersman.steering import Doubtful, Scores, Steering
 from steersman.store import GroupWriter, Labelled
@@ -147,11 +148,15 @@ class Story:
             recorder.record(Published(walker=0, frames=end, segments=number + 1))
 
     def scores(self) -> Scores:
-        """New each time, as after a scoring."""
-        blank = unscored(self.recorder.state)
-        doubt = (blank.row > 1).astype(float)
-        values = {"doubt": doubt} if self.recorder.state.models.newest else {}
-        return replace(blank, values=values, model=1)
+        """Those of the newest model, which scores all frames at once."""
+        state, path = self.recorder.state, self.directory.scores
+        newest, board = state.models.newest, Scoreboard.load(path, state.scored_with, state.scored)
+        if newest and (state.scored_with != newest or not state.scored):
+            board = Scoreboard(path, newest)
+            spans = board.missing(state, 10**6)
+            board.add(spans, {"doubt": np.concatenate([np.arange(each.first, each.end) > 1 for each in spans]) * 1.0})
+            self.recorder.record(Scored(model=newest, frames=board.frames))
+        return board.scores(state) if newest else unscored(state)
 
     def label(self, steps: int = 160) -> None:
         self.workflow.steering = Steering(label=self.rule)
@@ -162,12 +167,19 @@ class Story:
         assert self.workflow.labelling is not None
         labeller = Labeller(run, self.workflow.labelling, self.workers, lambda: 0.0)  # type: ignore[arg-type]
         for _ in range(steps):
-            labeller.advance(self.scores, choose=True)
+            labeller.advance(self.scores, new=True, choose=True)
             self.workers.step()
 
     @property
     def labels(self) -> Labels:
         return self.recorder.state.mode(Labels)
+
+    @property
+    def otherwise(self) -> list[dict[str, Any]]:
+        """What a replay asks for otherwise."""
+        found = replay(self.directory, self.workflow)
+        assert found["labels"] > 0
+        return list(found["different_labels"])
 
     @property
     def stored(self) -> Labelled:
@@ -200,6 +212,9 @@ def test_each_frame_in_doubt_is_asked_once_and_its_answer_kept_whoever_dies(
     np.testing.assert_array_equal(story.stored["y"], story.stored["x"])
     assert sorted(story.stored["x"]) == sorted(asked)
     assert list((story.directory.path / "answers").iterdir()) == []
+    assert story.otherwise == []
+    story.workflow.steering = Steering(label=Doubtful("doubt", above=2.0, most=4))
+    assert len(story.otherwise) == len(asked), "another rule asks for others"
 
 
 def test_calls_are_as_many_at_a_time_as_there_are_workers_and_few_wait(tmp_path: Path) -> None:
@@ -253,6 +268,7 @@ def test_audits_are_drawn_of_all_that_the_model_visited_and_judge_it(tmp_path: P
     assert {each.row for each in train}.isdisjoint({each.row for each in audits})
     assert max(story.calls.values()) == 1
     assert story.labels.bound == 0.5
+    assert story.otherwise == []
     story.open()
     with closing(story.recorder.journal):
         story.recorder.record(Training(model=2, frames=48))
@@ -339,6 +355,18 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         story.recorder.record(Trained(model=3, accepted=True, reason="", frames=1))
         story.label()
         assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
+        assert story.otherwise == []
+
+
+def test_a_frame_that_misses_a_variable_is_not_asked_for_at_random(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, train=every(labels=10), steps=0)
+    state, stage = story.recorder.state, story.workflow.labelling
+    story.workflow.steering = Steering(label=RULE)
+    assert stage
+    rules = story.workflow.rules(Params())
+    asked = stage.wanted(state, unscored(state), rules, lambda walker, row: row > 9)
+    assert {each.frame.row > 9 for each in asked} == {False}
+    assert len(stage.wanted(state, unscored(state), rules, lambda walker, row: False)) == RULE.most
 
 
 def test_what_no_model_will_learn_from_audits_the_last_one(tmp_path: Path) -> None:
@@ -382,6 +410,7 @@ def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> Non
             asks=(0,),
         ))  # fmt: skip
         assert [frame.row for frame in story.labels.wishes] == [first], "what was asked for is not asked for again"
+        assert story.otherwise == []
 
 
 def test_a_person_asks_for_a_label_also_of_a_frame_whose_call_failed(tmp_path: Path) -> None:

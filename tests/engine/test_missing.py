@@ -13,6 +13,7 @@ from steersman.journal import file as journal
 from steersman.journal.records import Asked, Metrics, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
+from steersman.steering import Decider, Random, Scores, Steering, Unsteered
 from steersman.store import Span
 
 from .conftest import WriteWorkflow, steersman
@@ -50,21 +51,32 @@ def test_what_may_be_missing_is_stored_and_such_a_frame_is_never_chosen_nor_coun
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
     """Neither by policies, nor at random, for labels, or by the metric of a goal."""
-    done = steersman("run", write_workflow(MISSES), "--run-dir", "run", "--workers", 2, "--seed", 1, cwd=tmp_path)
+    done = steersman("run", write_workflow(MISSES), "--run-dir", "run", "--rounds", "--seed", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     directory = RunDirectory(tmp_path / "run")
     run = open_run(directory.path)
-    starts = [each for each in journal.read(directory.journal, Start) if isinstance(each, Start)]
-    chosen = [each for each in starts if each.policy in ("Novelty", "explore") and each.parent]
-    assert len({each.policy for each in chosen}) == 2
-    assert {each.parent.row % 3 for each in chosen if each.parent} == {0}
-    asked = [each.frame.row % 3 for each in journal.read(directory.journal, Asked) if isinstance(each, Asked)]
+    records = list(journal.read(directory.journal))
+    chosen = [each for each in records if isinstance(each, Start) and each.policy in ("Novelty", "explore")]
+    assert {(each.policy, each.parent.row % 3) for each in chosen if each.parent} == {("Novelty", 0), ("explore", 0)}
+    asked = [each.frame.row % 3 for each in records if isinstance(each, Asked)]
     assert set(asked) == {0}
-    values = [each.values["most"] for each in journal.read(directory.journal, Metrics) if isinstance(each, Metrics)]
+    values = [each.values["most"] for each in records if isinstance(each, Metrics)]
     assert 0 < max(values) < 1000
     scores = run.scores
     whole = scores["x"].notna().to_numpy()
     np.testing.assert_array_equal(whole, scores["row"].to_numpy() % 3 == 0)
     depth = directory.frames.read("depth", Span("w0", 0, 3))
     np.testing.assert_array_equal(np.isnan(depth), [False, True, False])
-    assert replay(directory, loading.load(directory.workflow))["different"] == []
+    again = replay(directory, loading.load(directory.workflow))
+    assert (again["labels"], again["different"], again["different_labels"]) == (len(asked), [], [])
+
+
+def test_a_frame_that_misses_a_variable_is_not_chosen_before_there_are_scores_but_by_its_own_segment() -> None:
+    frames = Scores(*(np.zeros(9, int), np.arange(9), np.zeros(9, int), np.zeros(9, int)), np.arange(9) == 7)
+    rng = np.random.default_rng(1)
+    decider = Decider(Steering(Random()), lambda walker, row: row % 3 == 1)
+    chosen = [decider.choose(frames, rng).candidate for _ in range(40)]
+    assert {each.index for each in chosen if each} == {0, 2, 3, 5, 6, 8}
+    goes_on = Decider(Steering(Unsteered()), lambda walker, row: row % 3 == 1).choose(frames, rng).candidate
+    assert goes_on
+    assert (goes_on.index, goes_on.exact) == (7, True)

@@ -76,7 +76,7 @@ def test_steering_follows_the_parameters_but_not_where_frames_have_weights_by_it
 
 @pytest.mark.parametrize("missing", ["variable", "score"])
 def test_nothing_may_be_missing_where_frames_have_weights(missing: str) -> None:
-    steers = (
+    steers: tuple[dict[str, Any], ...] = (
         {"policy": WeightedEnsemble("z", edges=(0.0,))},
         {"policy": Novelty("z")},
         {"bias": Opes("z", barrier_kT=10)},

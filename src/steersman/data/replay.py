@@ -6,20 +6,22 @@ led to. The run's own policy chooses again what it chose.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from steersman.journal import file as journal
 from steersman.journal import records
+from steersman.journal.modes.labels import Labels
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, of_rounds, stale, unscored
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng
@@ -57,6 +59,8 @@ def replay(directory: RunDirectory, workflow: Workflow, other: Steering | None =
         "kept": again.kept,
         "different": again.different,
         "failed": again.failed,
+        "labels": again.labels,
+        "different_labels": again.different_labels,
         "remade": [str(each) for each in again.remade if any(each.as_plain().values())],
         **{key: value for each in again.remade for key, value in each.as_plain().items()},
     }
@@ -72,6 +76,13 @@ def lines(found: dict[str, Any]) -> list[str]:
     for why, times in found["failed"].items():
         text.append(f"the policy failed {times} times, where its fallback chose: {why}")
     text += found["remade"]
+    if found["labels"]:
+        others = found["different_labels"]
+        text.append(f"labels: of {found['labels']} that its rule asked for, {len(others)} otherwise")
+        text += [
+            f"  label {e['label']:<5} {e['recorded']}; instead {', '.join(e['chosen']) or 'none'}"
+            for e in others[:SHOWN]
+        ]
     for each in different[:SHOWN]:
         before, now = each["recorded"], each["chosen"]
         text.append(f"  start {each['start']:<5} {_words(before)} ({before['policy']}: {before['reason']})")
@@ -88,11 +99,13 @@ class _Replay:
         names: of the scores that were recorded.
         failed: what the policy raised -> at how many decisions; its fallback made them.
         remade: what the modes of the run made, and makes again.
+        labels: how many a rule asked for; `different_labels` those that it asks for otherwise.
     """
 
     def __init__(self, directory: RunDirectory, workflow: Workflow, other: Steering | None) -> None:
         self._directory, self._workflow, self._other = directory, workflow, other
         self._state = State()
+        self._misses = partial(workflow.misses, directory.frames)
         self._steer()
         self.remade = [remaking for mode in self._state.modes if (remaking := mode.remaking(self.own))]
         self._boards: dict[int, Scoreboard] = {}
@@ -104,15 +117,47 @@ class _Replay:
         self.decisions = self.kept = 0
         self.different: list[dict[str, Any]] = []
         self.failed = Counter[str]()
+        self._labels, self._asks = deque[records.Asked](), 0  # that are not compared yet; that follow in the journal
+        self.labels, self.different_labels = 0, list[dict[str, Any]]()
+
+    @property
+    def _params(self) -> Params:
+        """Of now."""
+        params = loading.checked(self._workflow, self._directory.settings()["params"])
+        return loading.changed(self._workflow, params, self._state.wishes.settings)
 
     def _steer(self) -> None:
         """As the run did, by its parameters of now, or otherwise."""
-        rule, settings = self._workflow.steering, self._state.wishes.settings
-        if rule is None:
-            params = loading.checked(self._workflow, self._directory.settings()["params"])
-            rule = self._workflow.steering_rule(loading.changed(self._workflow, params, settings))
-        misses = functools.partial(self._workflow.misses, self._directory.frames)
-        self.own, self._decider = rule, Decider(self._other or rule, misses)
+        self.own = self._workflow.steering or self._workflow.steering_rule(self._params)
+        self._decider = Decider(self._other or self.own, self._misses)
+
+    def _label(self, record: records.Asked) -> None:
+        """Choose again what a label rule asked for; what a segment or a person asked for is no choice."""
+        first, self._asks = not self._asks, record.more
+        if first:
+            if record.reason == self._state.mode(Labels).wishes.get(record.frame):
+                return
+            self._labels = deque(self._asked_again(record.version))
+        self.labels += 1
+        again = [self._labels.popleft()] if self._labels else []
+        again += () if record.more else self._labels  # more than were asked for
+        if [(each.label, each.frame, each.drawn, each.reason) for each in again] != [
+            (record.label, record.frame, record.drawn, record.reason)
+        ]:
+            now = [f"{self._name(each.frame)}: {each.reason}" for each in again]
+            before = f"{self._name(record.frame)}: {record.reason}"
+            self.different_labels.append({"label": record.label, "recorded": before, "chosen": now})
+
+    def _asked_again(self, version: str) -> list[records.Asked]:
+        state = self._state
+        scores = self._board(state.scored_with).scores(state, state.scored) if state.scored else unscored(state)
+        if self._workflow.labelling is None:
+            return []
+        stage = replace(self._workflow.labelling, version=version)
+        try:
+            return stage.wanted(state, scores, self._workflow.rules(self._params), self._misses)
+        except Exception:  # a user's rule may raise anything; it asked for nothing then
+            return []
 
     def take(self, record: Record) -> None:
         for each in self.remade:
@@ -121,6 +166,8 @@ class _Replay:
                 each.take(record, self._scores)
         if isinstance(record, records.Start) and record.again is None:
             self._decide(record)
+        if isinstance(record, records.Asked):
+            self._label(record)
         self._state.apply(record)
         match record:
             case records.Scored():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from steersman.engine.process import Interrupts
 from steersman.executors.site import Site
@@ -13,21 +13,12 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.kinds.stage import Rules
 from steersman.stages.params import Params
-from steersman.stages.rules import Every
 from steersman.stages.workflow import Workflow
-from steersman.steering import Steering, StopRule
+from steersman.steering import StopRule
 
 Show = Callable[[State, StopRule], None]
-
-
-class Rules(NamedTuple):
-    """Parameters, and the rules of a workflow by these."""
-
-    params: Params
-    stop: StopRule
-    train: Every | None
-    steering: Steering
 
 
 @dataclass(kw_only=True)
@@ -60,8 +51,6 @@ class Driven:
     def rules(self) -> Rules:
         """By the parameters as people have set them by now."""
         if self._rules is None or self._rules[0] != self.state.wishes.settings:
-            settings, workflow = dict(self.state.wishes.settings), self.workflow
-            params = loading.changed(workflow, self.params, settings)
-            now = Rules(params, workflow.stop_rule(params), workflow.train_rule(params), workflow.steering_rule(params))
-            self._rules = settings, now
+            settings = dict(self.state.wishes.settings)
+            self._rules = settings, self.workflow.rules(loading.changed(self.workflow, self.params, settings))
         return self._rules[1]

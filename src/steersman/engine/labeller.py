@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,18 +14,14 @@ from steersman.engine.driven import Driven
 from steersman.engine.jobs import Jobs
 from steersman.engine.work import Work
 from steersman.executors.workers import Workers
-from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.labels import Labels
 from steersman.journal.recorder import see
-from steersman.journal.records import Answered, Answering, Asked, FrameId
+from steersman.journal.records import Answered, Answering, Asked
+from steersman.journal.scoreboard import stale
 from steersman.stages.kinds.label import Label
-from steersman.stages.kinds.train import limit
 from steersman.steering import Scores
-from steersman.steering.labelling import LabelRule, Wanted
-from steersman.steering.streams import label_rng
 from steersman.store import FRAME, Frames, GroupWriter, make_root
 from steersman.store.errors import shape_mismatch
-from steersman.system.calls import called
 from steersman.system.errors import told
 from steersman.worker import labelling
 
@@ -52,7 +47,8 @@ class Labeller:
         self._works: dict[int, Work] = {}
         self._tries: dict[int, int] = {}
         self._writer: GroupWriter | None = None
-        self._seen: Scores | None = None
+        self._new = True  # there are scores that nothing was chosen by
+        self._seen = (-1, -1)  # what was published when something was
         for number in self._labels.answers:  # whose driver died before it took the worker's file away
             run.directory.answer(number).unlink(missing_ok=True)
 
@@ -60,8 +56,15 @@ class Labeller:
     def busy(self) -> bool:
         return bool(self._labels.waiting)
 
-    def advance(self, scores: Callable[[], Scores], *, choose: bool) -> None:
-        """Take what was answered, ask for what the newest scores say, unless the run is over, and begin calls."""
+    def advance(self, scores: Callable[[], Scores], *, new: bool, choose: bool) -> None:
+        """Take what was answered, ask for what the newest scores say, unless the run is over, and begin calls.
+
+        Args:
+            scores: puts the newest ones together, as they are now; a replay does the same.
+            new: whether there are some since the last call.
+        """
+        state = self._run.state
+        self._new |= new or (not state.scored and stale(self._seen, state.published, len(state.walkers)))
         for number, work in list(self._works.items()):
             if job := work.advance():
                 del self._works[number]
@@ -69,10 +72,9 @@ class Labeller:
         if not choose:
             return
         self._ask_wishes()
-        rule = self._run.rules.steering.label
-        if rule and (newest := scores()) is not self._seen and self._room():
-            self._seen = newest
-            self._choose(rule, newest)
+        if self._run.rules.steering.label and self._new and self._room():
+            self._new, self._seen = False, state.published
+            self._choose(scores())
         under_way = {self._labels.asked[number].frame for number in self._works}
         for asked in self._labels.waiting:
             if len(self._works) >= self._most:
@@ -85,63 +87,20 @@ class Labeller:
         """Ask for the labels that segments and people want, once their frames can be read."""
         for frame, reason in list(self._labels.wishes.items()):
             if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
-                self._recorder.record(self._asked(len(self._labels.asked), frame, reason))
+                self._recorder.record(self._stage.asked(self._run.state, frame, reason))
 
     def _room(self) -> int:
-        """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
-        as the next one needs: what else is worth a label its model decides."""
-        most = min(limit("labels", self._run.rules.stop), self._next_training or math.inf)
-        failed = len(self._labels.answers) - len(self._labels.good)
-        waiting = (self._run.rules.steering.label or LabelRule).most - len(self._labels.waiting)
-        return int(max(0, min(waiting, most - len(self._labels.asked) + failed)))
+        return self._stage.room(self._run.state, self._run.rules)
 
-    @property
-    def _next_training(self) -> float:
-        """The labels of the training that comes next, after one that is under way; of the first one, before it. inf:
-        none comes any more. 0: trainings count frames."""
-        rule, models = self._run.rules.train, self._run.state.models
-        last = models.last_labels
-        if rule is None or rule.counts != "labels":
-            return 0
-        if last is None:
-            return rule.first
-        if models.under_way and not models.newest:
-            return last
-        return rule.next(last) if models.under_way or last < rule.last else math.inf
-
-    def _choose(self, rule: LabelRule, scores: Scores) -> None:
-        if self._run.state.models.newest and not set(rule.needs) <= set(scores.values):
-            return  # those of its first model are not there yet
-        labels, number = self._labels, len(self._labels.asked)
-        frames = frame_key(scores.walker.astype(np.int64), scores.row)
-        asked = np.isin(frames, labels.keys(self._stage.version))
-        drawn = [each.drawn for each in labels.asked.values() if each.model]  # before a model none can be
-        rng = label_rng(self._run.seed, number)
+    def _choose(self, scores: Scores) -> None:
+        misses = partial(self._run.workflow.misses, self._run.directory.frames)
         try:
-            choose = partial(rule.chosen, final=math.isinf(self._next_training))
-            wanted: list[Wanted] = called(
-                choose, scores, asked, self._room(), rng, (sum(drawn), len(drawn)), self._visited(scores)
-            )
+            asks = self._stage.wanted(self._run.state, scores, self._run.rules, misses)
         except Exception as error:  # a user's rule may raise anything
             self._recorder.fails_here(STAGE, error)
             return
-        misses = partial(self._run.workflow.misses, self._run.directory.frames)
-        if wanted := [each for each in wanted if not misses(int(scores.walker[each.at]), int(scores.row[each.at]))]:
-            self._recorder.record_all([self._ask(scores, number + i, each) for i, each in enumerate(wanted)])
-
-    def _visited(self, scores: Scores) -> np.ndarray:
-        """Frames of segments that were given the model in use."""
-        newest, given = self._run.state.models.newest, scores.given_model
-        return np.flatnonzero(given == newest) if newest and len(given) else np.zeros(0, np.int64)
-
-    def _ask(self, scores: Scores, number: int, wanted: Wanted) -> Asked:
-        frame = scores.frame(wanted.at)
-        assert frame is not None
-        return self._asked(number, FrameId(*frame), wanted.reason, drawn=wanted.drawn)
-
-    def _asked(self, number: int, frame: FrameId, reason: str, *, drawn: bool = False) -> Asked:
-        model, version = self._run.state.models.newest, self._stage.version
-        return Asked(label=number, frame=frame, reason=reason, drawn=drawn, model=model, version=version)
+        if asks:
+            self._recorder.record_all(asks)
 
     def _begin(self, asked: Asked) -> None:
         """Call the function, unless the answer is there: of a frame that was labelled, or of a call of before."""

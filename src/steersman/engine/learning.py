@@ -76,7 +76,7 @@ class Learning:
         if not (self._turns and self._trainer and self._trainer.at_work):
             self.scorer.begin(at_once=self._rounds or math.isfinite(left_s))
         if self._labeller:
-            self._labeller.advance(self.scorer.scores, choose=math.isinf(left_s))
+            self._labeller.advance(self.scorer.scores_now, new=fresh, choose=math.isinf(left_s))
         self._note_waiting()
         return fresh
 

@@ -128,6 +128,11 @@ class Scorer:
             self._scores, self._seen = unscored(state), state.published
         return self._scores
 
+    def scores_now(self) -> Scores:
+        """The same, put together from what is known now."""
+        state = self._recorder.state
+        return self._board.scores(state) if self._board is not None and self._board.frames else unscored(state)
+
     def _follow_model(self) -> None:
         """Scores are to be of the newest accepted model that can score."""
         newest = self._recorder.state.models.newest

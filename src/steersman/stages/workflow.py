@@ -20,7 +20,7 @@ from steersman.stages.kinds import KINDS, STAGES
 from steersman.stages.kinds.label import LABEL_HANG_S, Label
 from steersman.stages.kinds.score import Score
 from steersman.stages.kinds.simulate import HANG_S, Simulate
-from steersman.stages.kinds.stage import StageKind
+from steersman.stages.kinds.stage import Rules, StageKind
 from steersman.stages.kinds.train import TRAINING_HANG_S, Gate, Train
 from steersman.stages.params import Params
 from steersman.stages.rules import Every
@@ -514,6 +514,10 @@ class Workflow:
             if rules.depends(given[name], kind):
                 given[name] = rules.chosen(name, given[name], kind, params)
         return steered(**given)
+
+    def rules(self, params: Params) -> Rules:
+        """Raises: TypeError: as `stop_rule`, `train_rule` and `steering_rule`."""
+        return Rules(params, self.stop_rule(params), self.train_rule(params), self.steering_rule(params))
 
     def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.

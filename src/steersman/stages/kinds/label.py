@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.labels import Labels
+from steersman.journal.records import Asked, FrameId
 from steersman.journal.state import State
-from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
+from steersman.journal.trainings import Trainings
+from steersman.stages.kinds.stage import Planned, Rules, StageKind, StageView, Trial, Try
+from steersman.stages.kinds.train import limit
+from steersman.steering import Scores
+from steersman.steering.labelling import LabelRule, Wanted
+from steersman.steering.streams import label_rng
 from steersman.store import Variable
+from steersman.system.calls import called
 
 LABEL_HANG_S = 24 * 3600.0  # a call takes less
 
@@ -25,6 +37,45 @@ class Label(StageKind):
     hang_s: float = LABEL_HANG_S
     version: str = ""
     error: Callable[[Any, Any, Any], float] | None = None
+
+    def room(self, state: State, rules: Rules) -> int:
+        """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
+        as the next one needs: what else is worth a label its model decides."""
+        labels = state.mode(Labels)
+        most = min(limit("labels", rules.stop), _next_training(state.models, rules) or math.inf)
+        failed = len(labels.answers) - len(labels.good)
+        waiting = (rules.steering.label or LabelRule).most - len(labels.waiting)
+        return int(max(0, min(waiting, most - len(labels.asked) + failed)))
+
+    def wanted(self, state: State, scores: Scores, rules: Rules, misses: Callable[[int, int], bool]) -> list[Asked]:
+        """What a label rule asks for: a function of a run so far and its newest scores, so a replay has the same.
+
+        Args:
+            misses: (walker, row) -> whether a variable of this frame is missing.
+        """
+        labels, rule, newest, given = state.mode(Labels), rules.steering.label, state.models.newest, scores.given_model
+        soon = newest or rules.train is None  # there is nothing that scores wait for
+        if rule is None or (soon and not set(rule.needs) <= set(scores.values)):
+            return []
+        frames = frame_key(scores.walker.astype(np.int64), scores.row)
+        asked = np.isin(frames, labels.keys(self.version))
+        drawn = [each.drawn for each in labels.asked.values() if each.model]  # before a model none can be
+        visited = np.flatnonzero(given == newest) if newest and len(given) else np.zeros(0, np.int64)
+        wanted: list[Wanted] = called(
+            partial(rule.chosen, final=math.isinf(_next_training(state.models, rules))),
+            scores, asked, self.room(state, rules), label_rng(state.run.seed, len(labels.asked)),
+            (sum(drawn), len(drawn)), visited,
+        )  # fmt: skip
+        places = [(FrameId(*scores.frame(each.at) or ()), each) for each in wanted]
+        whole = [(frame, each) for frame, each in places if not misses(*frame[:2])]
+        return [self.asked(state, frame, each.reason, i, each.drawn) for i, (frame, each) in enumerate(whole)]
+
+    def asked(self, state: State, frame: FrameId, reason: str, after: int = 0, drawn: bool = False) -> Asked:
+        """The record of a label, after so many that are not recorded yet."""
+        return Asked(
+            label=len(state.mode(Labels).asked) + after, frame=frame, reason=reason, drawn=drawn,
+            model=state.models.newest, version=self.version,
+        )  # fmt: skip
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.label, self.function)
@@ -42,3 +93,16 @@ class Label(StageKind):
         counts = labels.counts.get("labels", {})
         now = f"{begun:,} at work" if begun and alive else ""
         return StageView(now, {how: f"{number:,}" for how, number in counts.items()})
+
+
+def _next_training(models: Trainings, rules: Rules) -> float:
+    """The labels of the training that comes next, after one that is under way; of the first one, before it. inf: none
+    comes any more. 0: trainings count frames."""
+    rule, last = rules.train, models.last_labels
+    if rule is None or rule.counts != "labels":
+        return 0
+    if last is None:
+        return int(rule.first)
+    if models.under_way and not models.newest:
+        return last
+    return float(rule.next(last)) if models.under_way or last < rule.last else math.inf

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from steersman.journal.state import State
-from steersman.steering import Candidate, Steering
+from steersman.steering import Candidate, Steering, StopRule
 
 # A `Workflow`: its class has the decorators of all kinds, so it is above them.
 AWorkflow = Any
@@ -59,6 +59,15 @@ class Planned(Protocol):
     def params(self) -> Any: ...
     @property
     def rounds(self) -> bool: ...
+
+
+class Rules(NamedTuple):
+    """Parameters, and the rules of a workflow by these; `train` is None without a train stage."""
+
+    params: Any
+    stop: StopRule
+    train: Any
+    steering: Steering
 
 
 class StageView(NamedTuple):
