@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -24,7 +23,7 @@ from steersman.journal.run_directory import check_path
 from steersman.stages.kinds.train import limit
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
-from steersman.steering.protocols import AnyOf, StopRule
+from steersman.steering.protocols import StopRule
 from steersman.steering.stop import Budget
 
 
@@ -49,7 +48,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
 
 
 def _stop(rule: StopRule) -> str:
-    if any(isinstance(each, Budget) for each in _rules(rule)):
+    if any(isinstance(each, Budget) for each in rule.either):
         return str(rule)
     return f"{rule}, and no budget: until that is met the run goes on"
 
@@ -74,10 +73,6 @@ def _hours(rule: StopRule, gpus: int) -> float | None:
     """Maximum length of a run according to its budget; None: the budget has no hours."""
     hours = [limit("hours", rule), limit("gpu_hours", rule) / gpus if gpus else math.inf]
     return min(hours) if math.isfinite(min(hours)) else None
-
-
-def _rules(rule: StopRule) -> Sequence[StopRule]:
-    return rule.rules if isinstance(rule, AnyOf) else (rule,)
 
 
 def _bus(servers: int) -> Check:

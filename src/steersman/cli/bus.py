@@ -54,7 +54,7 @@ def bus(
     if RunDirectory(run).journal.exists():
         expect_driver(RunDirectory(run))
     try:
-        with TupleSpace.connect(_place(run), patience_s=PATIENCE_S) as space:
+        with TupleSpace.connect(run / "bus" if (run / "bus").is_dir() else run, patience_s=PATIENCE_S) as space:
             if follow is not None:
                 _follow(space, follow, count, as_json=as_json)
             elif as_json or not sys.stdout.isatty():
@@ -63,10 +63,6 @@ def bus(
                 _live(space, last, count)
     except BusError:
         raise BadInput(f"{run} is not running, or does not answer; `steersman resume {run}` continues it") from None
-
-
-def _place(run: Path) -> Path:
-    return run / "bus" if (run / "bus").is_dir() else run
 
 
 def _follow(space: TupleSpace, name: str, count: int | None, *, as_json: bool) -> None:

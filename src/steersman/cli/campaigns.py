@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -37,7 +38,6 @@ from steersman.data.overview import overview
 from steersman.executors.place import OF_RUN
 from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import StopRule
 from steersman.system.errors import BadInput, BadValue
@@ -235,7 +235,9 @@ def _finish(
         if outcome == "budget" and (why := made.unused):
             out.plain(why)
         if any(state.segments):
-            newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name
+            newest = max(
+                (each.segments[-1] for each in state.walkers.values() if each.segments), key=attrgetter("start")
+            ).name
             where = f"{directory.report} (being drawn)" if at_once else directory.report
             if not report or (outcome == "interrupted" and not at_once):
                 where = f"`steersman report {directory.path}` draws it"
@@ -264,7 +266,3 @@ def _check_goal(rule: StopRule, *, required: bool) -> None:
 
 def _exit_code(outcome: str, require_goal: bool) -> int:
     return NO_GOAL if require_goal and outcome == "budget" else EXIT[outcome]
-
-
-def _start(segment: Segment) -> int:
-    return segment.start

@@ -19,7 +19,7 @@ from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.steering import StopRule
-from steersman.steering.protocols import AnyOf, Progress
+from steersman.steering.protocols import Progress
 from steersman.steering.stop import Budget
 from steersman.system.calls import called
 from steersman.system.errors import told
@@ -245,7 +245,7 @@ def _training(state: State) -> str:
 def _budget(state: State, rule: StopRule | None, now: float, *, alive: bool) -> Spending:
     if rule is None:
         return Spending()
-    rules, progress = rule.rules if isinstance(rule, AnyOf) else (rule,), state.progress(now)
+    rules, progress = rule.either, state.progress(now)
     parts = tuple(_part(each, progress) for each in rules)
     goes_on = alive and not (state.wishes.paused or state.wishes.finish)
     left_s = _left_s(rules, progress, state.pace.lately(state.worked(now))) if goes_on else None

@@ -99,10 +99,6 @@ def _choice(history: History, start: records.Start) -> int:
     return int(history.chosen_as(np.array(start.start)))
 
 
-def _left_state(history: History, frame: FrameId) -> bool:
-    return history.state.walkers[frame.walker].segments[frame.segment].state
-
-
 def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
     if isinstance(record, records.Tell):
         return {"by": record.who, "reason": record.text}
@@ -126,8 +122,8 @@ def tree(history: History, name: str) -> dict[str, Any]:
         start = history.start(int(table.start[at]))
         known = {key: getattr(start, key) for key in ("seed", "model", "policy")}
         known["start"] = _choice(history, start)
-        left = start.exact and start.parent is not None and _left_state(history, start.parent)
-        known["exact"] = left and bool(table.repeats[at])
+        left = start.exact and (of := start.parent) and history.state.walkers[of.walker].segments[of.segment].state
+        known["exact"] = bool(left and table.repeats[at])
         changed = {"set": dict(start.set), "draw": dict(start.draw) | start.member}
         starts.append(start)
         known |= changed | start.given._asdict()

@@ -103,7 +103,9 @@ def failed(
     if ended_well == state.well_before and state.failures_in_a_row >= enough:
         since = f" since {', '.join(state.wishes.settings)} was set" if ended_well else ""
         return _failed(f"every segment failed{since}: {state.last_cause}; see {errors}")
-    if state.failures_in_a_row >= UNTRIED * max(FAILURES, 2 * slots) and not _some_last(state):
+    if state.failures_in_a_row >= UNTRIED * max(FAILURES, 2 * slots) and not any(
+        each.alive and each.running and each.since < state.failing_since for each in state.walkers.values()
+    ):  # else a segment still runs that began before the others failed one after another
         return _failed(f"{state.failures_in_a_row} segments in a row failed: {state.last_cause}; see {errors}")
     if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
@@ -124,11 +126,6 @@ def _tried(state: State, slots: int, nodes: float) -> bool:
     """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
     ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]
     return len({walker.slot for walker in ended}) >= slots and len({walker.node for walker in ended}) >= nodes
-
-
-def _some_last(state: State) -> bool:
-    """Whether a segment still runs that began before the others failed one after another."""
-    return any(each.alive and each.running and each.since < state.failing_since for each in state.walkers.values())
 
 
 def _failed(reason: str) -> End:

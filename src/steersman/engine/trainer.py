@@ -76,7 +76,7 @@ class Trainer:
             and self._work is None
             and self._is_due(rule, left_s)
             and (window := self._window())
-            and self._fits(window, left_s)
+            and (self.busy or self._needs_s(window) < left_s)
         ):
             self._begin(rule)
         if self._work is not None and (job := self._work.advance()):
@@ -103,9 +103,6 @@ class Trainer:
         """What a training on these frames will take, by the newest one that ended; 0 before there was one."""
         fits = [model.fit for model in self._recorder.state.models if model.fit and model.fit.frames]
         return sum(span.rows for span in window) * (fits[-1].seconds or 0.0) / fits[-1].frames if fits else 0.0
-
-    def _fits(self, window: tuple[Span, ...], left_s: float) -> bool:
-        return self.busy or self._needs_s(window) < left_s
 
     def _window(self) -> tuple[Span, ...]:
         return tuple(published.spans(self._recorder.state, held_out=False, most=self._stage.window))

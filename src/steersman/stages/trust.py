@@ -76,12 +76,11 @@ def _listed() -> set[str]:
     folder = state_folder()
     with suppress(OSError, EngineError):
         if folder is not None:
-            return {line.partition(b" ")[0].decode("ascii", "replace") for line in _lines(folder / LIST)}
+            return {
+                line.partition(b" ")[0].decode("ascii", "replace")
+                for line in reading.read(folder / LIST, folder).splitlines()
+            }
     return set()
-
-
-def _lines(file: Path) -> list[bytes]:
-    return reading.read(file, file.parent).splitlines()
 
 
 def _code(workflow: Path) -> str:

@@ -314,10 +314,15 @@ class StopRule(Alternatives):
         """How much of what was simulated so far, in frames or time, may follow: 1 is as much again; inf: no limit."""
         return math.inf
 
+    @property
+    def either(self) -> tuple[StopRule, ...]:
+        """Rules of which one ends the run."""
+        return (self,)
+
     def __or__(self, other: StopRule) -> AnyOf:
         if not isinstance(other, StopRule):
             return NotImplemented
-        return AnyOf((*_members(self), *_members(other)))
+        return AnyOf((*self.either, *other.either))
 
     def __and__(self, other: StopRule) -> AllOf:
         return AllOf((self, other)) if isinstance(other, StopRule) else NotImplemented
@@ -364,6 +369,10 @@ class AllOf(_Several):
 class AnyOf(_Several):
     """`a | b`: ends a run when one of them would."""
 
+    @property
+    def either(self) -> tuple[StopRule, ...]:
+        return self.rules
+
     def __str__(self) -> str:
         return ", or ".join(map(str, self.rules))
 
@@ -382,7 +391,3 @@ class AnyOf(_Several):
 
     def room(self, progress: Progress) -> float:
         return min(rule.room(progress) for rule in self.rules)
-
-
-def _members(rule: StopRule) -> tuple[StopRule, ...]:
-    return rule.rules if isinstance(rule, AnyOf) else (rule,)

@@ -18,7 +18,7 @@ from steersman.stages.kinds.train import Gate
 from steersman.stages.score_names import NAME_TAKEN, TAKEN
 from steersman.steering.errors import BadScores
 from steersman.steering.scores import some_missing
-from steersman.store import BadVariable, Span, Window
+from steersman.store import BadVariable, Window
 from steersman.store.column import check_new
 from steersman.store.errors import MASKED
 from steersman.system.errors import told
@@ -86,7 +86,7 @@ def train(
     card = {
         "version": version,
         "frames": frames.rows,
-        "window": [_plain(span) for span in frames.spans],
+        "window": [[span.walker, span.first, span.end] for span in frames.spans],
         "seconds": round(seconds, 3),
         "history": getattr(model, "history", []),
         "ranks": getattr(model, "card", {}).get("ranks", 1),
@@ -341,7 +341,3 @@ def asked() -> AbstractContextManager[list[tuple[int, int]]]:
     from steersman.models.ranks import begin
 
     return begin.asked()
-
-
-def _plain(span: Span) -> list[Any]:
-    return [span.walker, span.first, span.end]

@@ -87,10 +87,10 @@ class Gallery:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._go_on, name="reader of the list", daemon=True)
                 self._thread.start()
-            return [{"key": key, "name": run.directory.path.name, **self._line(key)} for key, run in self._runs.items()]
-
-    def _line(self, key: str) -> dict[str, Any]:
-        return self._lines[key][1] if key in self._lines else {}
+            return [
+                {"key": key, "name": run.directory.path.name, **self._lines.get(key, (None, {}))[1]}
+                for key, run in self._runs.items()
+            ]
 
     def _add(self, directory: RunDirectory) -> str:
         path = directory.path.resolve()

@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.journal.state import State
 from steersman.stages.kinds.stage import Planned, StageKind, StageView, Trial, Try
-from steersman.steering.protocols import AnyOf, StopRule
+from steersman.steering.protocols import StopRule
 from steersman.steering.stop import Budget
 
 TRAINING_HANG_S = 24 * 3600.0  # a training takes less
@@ -76,5 +76,5 @@ class Train(StageKind):
 
 def limit(name: str, rule: StopRule) -> float:
     """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
-    budgets = (each for each in (rule.rules if isinstance(rule, AnyOf) else (rule,)) if isinstance(each, Budget))
+    budgets = (each for each in rule.either if isinstance(each, Budget))
     return min((each.limits.get(name, math.inf) for each in budgets), default=math.inf)
