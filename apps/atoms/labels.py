@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,29 @@ def force_error(model: Any, frame: Mapping[str, np.ndarray], answer: Mapping[str
     return float(np.sqrt(((forces[0] - answer["forces"]) ** 2).sum(axis=1)).max())
 
 
-def read(file: str | Path) -> dict[str, np.ndarray]:
+class Known(dict[str, np.ndarray]):
+    """Labels that exist, arrays by name, and where they come from."""
+
+    source = ""
+
+
+def read(file: str | Path) -> Known:
     """Labels that exist, of a file that ASE reads (`.extxyz`, OUTCAR, ...), structures of the same atoms each.
 
-    Returns: numbers (A,), positions and forces (n, A, 3), cell (n, 3, 3), energy (n,).
+    Returns: numbers (n, A), positions and forces (n, A, 3), cell (n, 3, 3), energy (n,).
     Raises: BadValue: their atoms differ.
     """
     each = ase.io.read(file, index=":")
     if any(not np.array_equal(one.numbers, each[0].numbers) for one in each):
         raise BadValue(str(file), "other atoms, or in another order", "give structures of the same atoms each")
-    return {
-        "numbers": each[0].numbers, "positions": np.stack([one.positions for one in each]),
+    known = Known({
+        "numbers": np.stack([one.numbers for one in each]), "positions": np.stack([one.positions for one in each]),
         "cell": np.stack([box_of(one) for one in each]),
         "energy": np.array([one.get_potential_energy() for one in each]),
         "forces": np.stack([one.get_forces() for one in each]),
-    }  # fmt: skip
+    })  # fmt: skip
+    known.source = f"{Path(file).absolute()} (SHA-256 {sha256(Path(file).read_bytes()).hexdigest()[:12]}...)"
+    return known
 
 
 def write(file: str | Path, labelled: Mapping[str, np.ndarray]) -> None:

@@ -16,6 +16,7 @@ from steersman import Params, Workflow, budget, every
 from steersman.data import tables
 from steersman.data.history import History
 from steersman.data.replay import replay
+from steersman.data.verify import verify
 from steersman.engine.driven import Driven
 from steersman.engine.labeller import Labeller
 from steersman.executors.site_files import load_site
@@ -31,6 +32,7 @@ from steersman.journal.records import (
     FrameId,
     Hired,
     Note,
+    Prepared,
     Published,
     Record,
     Run,
@@ -45,8 +47,9 @@ from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
 from steersman.steering import Doubtful, Scores, Steering
-from steersman.store import GroupWriter, Labelled
+from steersman.store import Frames, GroupWriter, Labelled
 from steersman.system.errors import UnknownName
+from steersman.worker.known import keep
 
 from .mortal import Killed, Mortal
 
@@ -356,6 +359,27 @@ def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_
         story.label()
         assert len(story.labels.good) >= FRAMES * SEGMENTS - 2, "no training comes any more"
         assert story.otherwise == []
+
+
+def test_labels_from_before_are_learned_from_and_count_for_trainings_and_cost_no_budget(tmp_path: Path) -> None:
+    """Each with the variables that were given with it, beside those of frames of the run."""
+    story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6, last=26), steps=0)
+    keep(story.directory, {"labelled": {"x": np.array([-1.0, -2.0]), "y": np.array([1.0, 2.0])}})
+    story.open()
+    with closing(story.recorder.journal):
+        story.recorder.record(Prepared(sha256="", labels=2, source="prepare"))
+        story.label()
+        assert len(story.labels.good) == 4, "two of the six are there"
+        assert story.labels.counted == 6
+        assert story.recorder.state.progress(0.0).labels == 4
+        train, audits = story.labels.shared("")
+        learned = Labelled(story.directory.frames, Frames(story.directory.labels), train)
+        assert (learned.rows, audits) == (6, ())
+        np.testing.assert_array_equal(learned["y"][:2], [1.0, 2.0])
+        np.testing.assert_array_equal(learned["y"][2:], learned["x"][2:])
+        np.testing.assert_array_equal(learned["x"][:2], [-1.0, -2.0])
+        np.testing.assert_array_equal(story.stored["x"], learned["x"])
+    assert [each.problem for each in verify(story.directory) if each.what == "labels"] == []
 
 
 def test_a_frame_that_misses_a_variable_is_not_asked_for_at_random(tmp_path: Path) -> None:

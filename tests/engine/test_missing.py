@@ -10,7 +10,7 @@ import pytest
 from steersman import open_run
 from steersman.data.replay import replay
 from steersman.journal import file as journal
-from steersman.journal.records import Asked, Metrics, Start
+from steersman.journal.records import Asked, Metrics, Prepared, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.steering import Decider, Random, Scores, Steering, Unsteered
@@ -33,6 +33,10 @@ MISSES = """
     def score(p, model, frames):
         kind = frames["kind"]
         return {"z": np.where(kind == 2, np.nan, frames["x"]), "kind": kind, "x": frames["x"]}
+
+    @wf.prepare
+    def prepare(p):
+        return {"labelled": {"kind": np.array([0, 0]), "x": np.array([1.0, 2.0])}}
 
     @wf.label
     def label(p, frame):
@@ -67,6 +71,8 @@ def test_what_may_be_missing_is_stored_and_such_a_frame_is_never_chosen_nor_coun
     np.testing.assert_array_equal(whole, scores["row"].to_numpy() % 3 == 0)
     depth = directory.frames.read("depth", Span("w0", 0, 3))
     np.testing.assert_array_equal(np.isnan(depth), [False, True, False])
+    assert [(each.labels, each.source) for each in records if isinstance(each, Prepared)] == [(2, "prepare")]
+    assert run.labelled["x"][:2].tolist() == [1.0, 2.0], "labels from before count as any"
     again = replay(directory, loading.load(directory.workflow))
     assert (again["labels"], again["different"], again["different_labels"]) == (len(asked), [], [])
 

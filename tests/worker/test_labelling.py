@@ -1,13 +1,17 @@
 """Answers of a label function: what can be kept, and what is refused."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from steersman.store import FRAME, GroupWriter
+from steersman.journal.run_directory import KNOWN, RunDirectory
+from steersman.store import FRAME, Frames, GroupWriter
 from steersman.system.errors import BadValue
-from steersman.worker.labelling import checked, label, read
+from steersman.worker.known import checked, keep
+from steersman.worker.labelling import label, read
 from tests.worker.conftest import MadeRun
 
 
@@ -61,3 +65,23 @@ def test_an_answer_is_there_before_the_error_is_measured_and_is_not_asked_for_tw
             label(str(directory.path), 0, (0, 0), 1, {}, None)
     assert read(directory.answer(0))["y"] == 6.0
     assert directory.workflow.with_name("calls").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "given", [{"x": np.zeros(3), "y": np.zeros(2)}, {"x": np.full(3, np.nan)}, {}, [1], {"x": 1.0}]
+)
+def test_labels_from_before_that_are_none_are_refused(tmp_path: Path, given: Any) -> None:
+    directory = RunDirectory(tmp_path)
+    with pytest.raises(BadValue):
+        keep(directory, {"labelled": given})
+    assert not (directory.labels / KNOWN).exists()
+
+
+def test_labels_from_before_are_kept_once_and_for_all_with_their_source(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    prepared = SimpleNamespace(labelled={"y": np.arange(3.0)})
+    keep(directory, prepared)
+    prepared.labelled = {"y": np.arange(4.0)}
+    keep(directory, prepared)
+    labels = Frames(directory.labels)
+    assert (labels.count(KNOWN), labels.attributes(KNOWN)["source"]) == (3, "prepare")

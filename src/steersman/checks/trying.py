@@ -41,7 +41,7 @@ from steersman.steering.opes import HOT
 from steersman.store import FRAME, Frames, GroupWriter, Labelled, LabelledFrame, Span, Window
 from steersman.system import random_numbers
 from steersman.system.errors import BadInput, EngineError, UnknownName, told
-from steersman.worker import labelling, torch_defaults, training
+from steersman.worker import known, torch_defaults, training
 
 SEED = 1
 MANY = 20  # times the frames of a segment that is tried
@@ -273,7 +273,7 @@ class _Trial:
         stage, frames = self.workflow.labelling, self._frames
         assert stage is not None
         some = [frames.frames.row("w0", row) for row in (0, frames.rows - 1)]
-        answers = [labelling.checked(stage.function(self._params, StoredFrame(each))) for each in some]
+        answers = [known.checked(stage.function(self._params, StoredFrame(each))) for each in some]
         group = GroupWriter(self._folder / "labels" / "w0", variables=stage.variables)
         for each in answers:
             group.append(FRAME, each)

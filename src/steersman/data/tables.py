@@ -139,8 +139,9 @@ def labels(history: History) -> pandas.DataFrame:
 def labelled(history: History) -> Labelled:
     """Frames that have labels, with these."""
     directory, versions = history.directory, [each.version for each in history.state.mode(Labels).asked.values()]
-    usable = history.state.mode(Labels).usable(versions[-1]) if versions else []
-    return Labelled(directory.frames, Frames(directory.labels), [place for _, place in usable])
+    labels = history.state.mode(Labels)
+    places = [place for _, place in labels.usable(versions[-1])] if versions else []
+    return Labelled(directory.frames, Frames(directory.labels), [*labels.before, *places])
 
 
 def calls(history: History) -> pandas.DataFrame:

@@ -38,10 +38,11 @@ from steersman.engine.work import Work
 from steersman.journal.errors import FINISHED
 from steersman.journal.recorder import see
 from steersman.journal.records import End, Epoch, Prepared, Record
+from steersman.journal.run_directory import KNOWN
 from steersman.stages import loading
 from steersman.stages.modules import explained
 from steersman.steering.decide import STAGES
-from steersman.store import MOVE_EVERY_S
+from steersman.store import MOVE_EVERY_S, Frames
 from steersman.system.calls import called
 from steersman.system.errors import told
 from steersman.system.node import busy
@@ -259,7 +260,9 @@ class Driver:
     def _prepared(self, sha256: str) -> None:
         """Write down what was prepared; where that was lost and made again, it may be another."""
         before = self._run.state.prepared
-        self._run.recorder.record(Prepared(sha256=sha256))
+        labels, there = Frames(self._run.directory.labels), (self._run.directory.labels / KNOWN).exists()
+        source = str(labels.attributes(KNOWN)["source"]) if there else ""
+        self._run.recorder.record(Prepared(sha256=sha256, labels=labels.count(KNOWN) if there else 0, source=source))
         if before not in ("", sha256):
             self._run.recorder.note("prepared.pkl was lost, and is not the same now: what begins there now differs")
 

@@ -91,7 +91,7 @@ class Trainer:
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
         if rule.counts == "labels":
-            return rule.due(len(state.mode(Labels).good), state.models.last_labels, used=state.models.newest > 0)
+            return rule.due(state.mode(Labels).counted, state.models.last_labels, used=state.models.newest > 0)
         if not rule.due(state.frames, state.models.last_frames, used=state.models.newest > 0):
             return False
         if state.models.last_frames is not None or not state.mode(HeldOut).draws:
@@ -111,7 +111,7 @@ class Trainer:
         state = self._recorder.state
         if not self.busy:
             self._recorder.record(Training(
-                model=len(state.models) + 1, frames=state.frames, labels=len(state.mode(Labels).good),
+                model=len(state.models) + 1, frames=state.frames, labels=state.mode(Labels).counted,
             ))  # fmt: skip
         count = state.models.last_labels if rule.counts == "labels" else state.models.last_frames
         last = (count or 0) >= rule.last

@@ -56,6 +56,8 @@ class Prepared(Record, tag="prepared", frozen=True):
     """The start of all walkers was made."""
 
     sha256: str  # of prepared.pkl
+    labels: Number = 0  # that were there before, which it gave
+    source: Text = ""  # of these
 
 
 class End(Record, tag="end", frozen=True):

@@ -38,6 +38,7 @@ PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
 UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
 BIASES = "biases"
+KNOWN = "known"  # group of the labels that were there before the run
 LEARNED = {  # folders of what is learned
     "models": "weights (safetensors) and cards of the models, by version",
     BIASES: "versions of the bias, of a run whose simulations a model pushes",

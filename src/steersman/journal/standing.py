@@ -35,6 +35,7 @@ class Standing:
         self.run = records.Run()
         self.sessions: list[records.Session] = []
         self.prepared = ""  # SHA-256 of what prepare made
+        self.known_labels = 0  # that it gave
         self.calls: dict[str, Call] = {}  # of tasks, by their keys, in the order in which plans made them
         self.asked: dict[str, str] = {}  # key of the call that was asked for last, by its task or plan; "": it failed
         self.walkers: dict[int, Walker] = {}

@@ -63,7 +63,7 @@ class State(Standing):
         self.pace.begin(record.t, self.worked(record.t))
 
     def _on_prepared(self, record: records.Prepared) -> None:
-        self.prepared = record.sha256
+        self.prepared, self.known_labels = record.sha256, record.labels
 
     def _on_called(self, record: records.Called) -> None:
         if record.call:

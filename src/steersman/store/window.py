@@ -17,7 +17,10 @@ from steersman.system.numbers import Positive, Whole, check
 
 
 class LabelledFrame(NamedTuple):
-    """A frame, and where its label lies: a group of the run's labels, and a row of it."""
+    """A frame, and where its label lies: a group of the run's labels, and a row of it.
+
+    Without a walker it is of before the run: its variables lie with its label.
+    """
 
     walker: str
     row: int
@@ -41,8 +44,11 @@ class Labelled(Mapping[str, np.ndarray]):
 
     def __init__(self, frames: Frames, labels: Frames, places: Sequence[LabelledFrame]) -> None:
         self.places = list(places)
-        self.frames = _Rows(frames, [(each.walker, each.row) for each in places])
-        self.answers = _Rows(labels, [(each.group, each.at) for each in places])
+        at = [(labels, each.group, each.at) for each in places]
+        self.answers = _Rows(at)
+        self.frames = _Rows([
+            (frames, one.walker, one.row) if one.walker else of for one, of in zip(places, at, strict=True)
+        ])  # fmt: skip
 
     @property
     def rows(self) -> int:
@@ -63,20 +69,25 @@ class Labelled(Mapping[str, np.ndarray]):
 
 
 class _Rows(Mapping[str, np.ndarray]):
-    """Single rows of groups, in their order."""
+    """Single rows of groups, in their order; the variables that all of them have."""
 
-    def __init__(self, groups: Frames, rows: Sequence[tuple[str, int]]) -> None:
-        self._groups, self._rows = groups, rows
+    def __init__(self, rows: Sequence[tuple[Frames, str, int]]) -> None:
+        self._rows = rows
         self._kept: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._kept:
-            each = [self._groups.read(name, Span(group, row, row + 1)) for group, row in self._rows]
+            each = [frames.read(name, Span(group, row, row + 1)) for frames, group, row in self._rows]
             self._kept[name] = np.concatenate(each) if each else np.empty(0)
         return self._kept[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._groups.variables(self._rows[0][0]) if self._rows else ())
+        groups = {(id(frames), group): frames for frames, group, _ in self._rows}
+        first, *others = [frames.variables(group) for (_, group), frames in groups.items()] or [[]]
+        return iter([name for name in first if all(name in other for other in others)])
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from steersman.journal.calls import RESULT
 from steersman.journal.run_directory import RunDirectory
-from steersman.stages.start import topology
 from steersman.stages.task import unpack
 from steersman.stages.workflow import Workflow
 from steersman.system import node
 from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
+from steersman.worker.known import keep
 
 PRINTED = "printed.txt"  # what a call printed, and the programs that it started
 
@@ -60,8 +60,8 @@ def done(
         pickled = pickle.dumps(value)
     if (folder / PRINTED).stat().st_size == 0:
         (folder / PRINTED).unlink()
-    if workflow.before_plan and name == workflow.before_plan.__name__ and (text := topology(value)):
-        replace_file(directory.topology, text, sync=True)
+    if workflow.before_plan and name == workflow.before_plan.__name__:
+        keep(directory, value)
     replace_file(folder / RESULT, pickled, sync=True, mode=0o600)
     took_s = time.monotonic() - began
     return Receipt(call, hashlib.sha256(pickled).hexdigest(), node.name(), took_s, len(pickled))

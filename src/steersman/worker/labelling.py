@@ -6,7 +6,6 @@ import contextlib
 import io
 import math
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +22,7 @@ from steersman.system.errors import BadValue
 from steersman.system.files import replace_file
 from steersman.system.random_numbers import drawing
 from steersman.worker import tasks, torch_defaults
+from steersman.worker.known import checked
 from steersman.worker.watchdog import Watchdog
 
 
@@ -74,15 +74,3 @@ def _leave(file: Path, values: dict[str, np.ndarray]) -> None:
 def read(file: Path) -> dict[str, np.ndarray]:
     with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
-
-
-def checked(values: Any) -> dict[str, np.ndarray]:
-    """An answer as arrays by name. Raises: BadValue: it is none, or some of it is no finite number."""
-    allowed = "an answer is {name: array of finite numbers}"
-    if not isinstance(values, Mapping) or not values:
-        raise BadValue("@wf.label", f"it returned {type(values).__name__}", allowed)
-    arrays = {str(name): np.asarray(value) for name, value in values.items()}
-    for name, array in arrays.items():
-        if np.ma.is_masked(values[name]) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-            raise BadValue(name, f"{array!r:.60}", allowed)
-    return arrays

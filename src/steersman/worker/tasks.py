@@ -31,7 +31,6 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.kinds.train import Train
 from steersman.stages.params import Params
-from steersman.stages.start import topology
 from steersman.stages.task import NOBODY, planned_by
 from steersman.stages.workflow import Workflow
 from steersman.steering.streams import stage_seed
@@ -43,7 +42,7 @@ from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
 from steersman.system.random_numbers import drawing
-from steersman.worker import calls, torch_defaults, training
+from steersman.worker import calls, known, torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds
 from steersman.worker.orders import EVENT, JOB
@@ -138,16 +137,13 @@ def prepare(run: str, told: dict[str, Any]) -> str:
 
     Args:
         told: parameters that people changed before.
-
-    A topology is kept as text of its own, so that nobody needs to unpickle anything to look at frames.
     """
     directory, workflow, params = opened(run)
     assert workflow.prepare_function is not None
     with keeping_cause(directory.traceback("prepare")), drawing(_seed(run, "prepare")):
         prepared = workflow.prepare_function(loading.changed(workflow, params, told))
         pickled = pickle.dumps(prepared)
-    if text := topology(prepared):
-        replace_file(directory.topology, text, sync=True)
+    known.keep(directory, prepared)
     replace_file(directory.prepared, pickled, sync=True, mode=0o600)  # the journal has its hash
     return hashlib.sha256(pickled).hexdigest()
 

@@ -138,6 +138,8 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
     known = atoms.read(tmp_path / "labels.extxyz")
     for name in ("positions", "cell", "energy", "forces"):
         np.testing.assert_allclose(known[name], labels[name], atol=1e-6)
+    assert known["numbers"].shape == (24, len(crystal))
+    assert "labels.extxyz" in known.source
     mixed = np.tile(crystal.numbers, (24, 1))
     mixed[7] = mixed[7, ::-1]
     atoms.write(tmp_path / "mixed.extxyz", labels | {"numbers": mixed})

@@ -12,7 +12,7 @@ import numpy as np
 from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.mode import Check, Mode
 from steersman.journal.records import Answered, Answering, Asked, Ended, FrameId, Record, Start, Tell
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import KNOWN, RunDirectory
 from steersman.steering.audits import Coverage, coverage
 from steersman.store import LabelledFrame
 from steersman.store.names import SegmentName, walker_name
@@ -96,6 +96,16 @@ class Labels(Mode):
         """The answers that are there, in the order in which they came."""
         return [each for each in self.answers.values() if each.group]
 
+    @property
+    def before(self) -> list[LabelledFrame]:
+        """Those that were there before the run."""
+        return [LabelledFrame("", row, KNOWN, row) for row in range(self.state.known_labels)]
+
+    @property
+    def counted(self) -> int:
+        """How many there are to learn from."""
+        return len(self.good) + self.state.known_labels
+
     def known(self, asked: Asked) -> Answered | None:
         """The answer that is there of the same frame, by the same version of the function."""
         for answer in self.good:
@@ -130,13 +140,14 @@ class Labels(Mode):
         judging = [asked.drawn and asked.model == newest for asked, _ in usable]
         train, judge = (tuple(at for (_, at), one in zip(usable, judging, strict=True) if one is which)
                         for which in (False, True))  # fmt: skip
-        return train, judge
+        return (*self.before, *train), judge
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         good, waiting = len(self.good), len(self.waiting)
         counts = {"answered": good, "waiting": waiting, "failed": len(self.answers) - good}
-        return {"labels": {how: number for how, number in counts.items() if number}} if self.asked else {}
+        counts["from before"] = self.state.known_labels
+        return {"labels": {how: number for how, number in counts.items() if number}} if any(counts.values()) else {}
 
     def explained(self, segment: SegmentName, frame: int | None) -> dict[str, Any]:
         labels = []
@@ -158,8 +169,8 @@ class Labels(Mode):
         ]
 
     def files(self, directory: RunDirectory) -> Iterator[Check]:
-        for group in sorted({each.group for each in self.good}):
-            rows = max(each.row for each in self.good if each.group == group) + 1
+        ends = [(each.group, each.row + 1) for each in self.good] + [(each.group, each.at + 1) for each in self.before]
+        for group, rows in dict(sorted(ends)).items():
             yield "labels", f"{directory.labels.name}/{group}", 0, _look(directory, group, rows)
 
 

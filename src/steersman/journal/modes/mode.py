@@ -30,6 +30,7 @@ class Known(Protocol):
     walkers: dict[int, Walker]
     unsound: set[tuple[str, int]]
     last_cause: str
+    known_labels: int
 
     @property
     def slots(self) -> int: ...

@@ -42,7 +42,8 @@ class Label(StageKind):
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
         as the next one needs: what else is worth a label its model decides."""
         labels = state.mode(Labels)
-        most = min(limit("labels", rules.stop), _next_training(state.models, rules) or math.inf)
+        next_one = _next_training(state.models, rules) or math.inf
+        most = min(limit("labels", rules.stop), next_one - state.known_labels)
         failed = len(labels.answers) - len(labels.good)
         waiting = (rules.steering.label or LabelRule).most - len(labels.waiting)
         return int(max(0, min(waiting, most - len(labels.asked) + failed)))
