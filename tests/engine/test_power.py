@@ -56,7 +56,8 @@ def test_a_power_failure_costs_a_second_of_decisions(tmp_path: Path, monkeypatch
     disk, now = Disk(tmp_path / "run", monkeypatch), [100.0]
     recorder = Recorder(Journal(tmp_path / "run" / "journal.jsonl", clock=lambda: now[0]), State())
     bag = Bag(recorder, MagicMock(), Steering(), tmp_path / "run" / "decisions.jsonl", seed=1, rounds=False)
-    driver = MagicMock(_clock=lambda: now[0], _synced=0.0, _listened=0.0, _bag=bag, _run=MagicMock(recorder=recorder))
+    driven = MagicMock(recorder=recorder, rules=MagicMock(steering=Steering()))
+    driver = MagicMock(_clock=lambda: now[0], _synced=0.0, _listened=0.0, _bag=bag, _run=driven)
 
     def act() -> None:
         for text in ("a", "b"):
