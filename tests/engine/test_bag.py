@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.engine.bag import LOOK_S, Bag
@@ -80,6 +82,29 @@ def test_a_start_that_is_tried_again_has_another_seed(recorder: Recorder, space:
         bag.mend(9)
         seeds += [start.seed for start in waiting(recorder)]
         assert len(set(seeds)) == len(seeds) == 3 * (tries + 2)
+    bag.close()
+
+
+def test_starts_take_conditions_in_turn_and_one_that_is_tried_again_keeps_its_own(
+    recorder: Recorder, space: TupleSpace
+) -> None:
+    """Else failures, which take numbers of starts too, would leave one condition to most of those that work."""
+    condition = lambda turn: {"kelvin": (300.0, 600.0)[turn % 2]}  # noqa: E731
+    decisions = recorder.journal.path.parent / "decisions.jsonl"
+    bag = Bag(recorder, space, Steering(), decisions, seed=1, rounds=False, condition=condition)
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(3)])
+    chosen: list[Start] = []
+    for turn in range(8):
+        before = recorder.state.next_start
+        bag.fill(lambda: unscored(recorder.state), 3 + 2 * turn)
+        chosen += [each for each in waiting(recorder) if each.start >= before]
+        start = chosen[-1]
+        fail(recorder, turn % 3, start.start)
+        bag.mend(9)
+        (again,) = (each for each in waiting(recorder) if each.again == start.start)
+        assert again.condition == start.condition
+    assert Counter(each.condition["kelvin"] for each in chosen) == {300.0: 5, 600.0: 5}
+    assert len({replace(chosen[0], condition={"kelvin": kelvin}).conditions for kelvin in (300.0, 600.0)}) == 2
     bag.close()
 
 

@@ -10,11 +10,12 @@ import pytest
 from steersman import open_run
 from steersman.data.replay import replay
 from steersman.journal import file as journal
+from steersman.journal import published
 from steersman.journal.records import Asked, Metrics, Prepared, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.steering import Decider, Random, Scores, Steering, Unsteered
-from steersman.store import Span
+from steersman.store import Span, Window
 
 from .conftest import WriteWorkflow, steersman
 
@@ -23,11 +24,12 @@ MISSES = """
 
     wf = Workflow("missing", P, stop=budget(frames=240) | reached("most", 1000.0))
 
-    @wf.simulate(variables={"depth": Variable(missing=True)})
+    @wf.simulate(variables={"depth": Variable(missing=True)}, conditions=lambda p: {"kelvin": (300, 100 * p.steps)})
     def simulate(p, start, out):
         for row in range(12):
             x = float(out.seed % 97 + row)
-            out.append(kind=row % 3, x=2000.0 if row % 3 else x, depth=np.nan if row % 3 == 1 else x)
+            depth, shown = np.nan if row % 3 == 1 else x, 2000.0 if row % 3 else x
+            out.append(kelvin=start.condition["kelvin"], kind=row % 3, x=shown, depth=depth)
 
     @wf.score(missing=("z",))
     def score(p, model, frames):
@@ -73,6 +75,8 @@ def test_what_may_be_missing_is_stored_and_such_a_frame_is_never_chosen_nor_coun
     np.testing.assert_array_equal(np.isnan(depth), [False, True, False])
     assert [(each.labels, each.source) for each in records if isinstance(each, Prepared)] == [(2, "prepare")]
     assert run.labelled["x"][:2].tolist() == [1.0, 2.0], "labels from before count as any"
+    kelvin = Window(directory.frames, published.spans(run._history.state))["kelvin"]
+    assert ((kelvin == 300).sum(), (kelvin == 2000).sum()) == (120, 120), "conditions are taken in turn"
     again = replay(directory, loading.load(directory.workflow))
     assert (again["labels"], again["different"], again["different_labels"]) == (len(asked), [], [])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import field_validator
 
@@ -72,6 +73,28 @@ def test_steering_follows_the_parameters_but_not_where_frames_have_weights_by_it
     loading.check_rules(biased, Values(count=1), before)
     with pytest.raises(BadValue):
         loading.check_rules(biased, Values(count=2), before)
+
+
+@pytest.mark.parametrize("given", [{"a": (1.0,), "b": [2, 3, 4]}, lambda p: {"a": [p.count], "b": (2, 3.0, 4)}])
+def test_conditions_are_all_combinations_in_turn(given: Any) -> None:
+    workflow = Workflow("conditions", Values, stop=budget(frames=1))
+    workflow.simulate(conditions=given)(lambda params, start, out: None)
+    loading.check_rules(workflow, Values())
+    taken = [workflow.condition(Values(), turn) for turn in range(6)]
+    assert taken == 2 * [{"a": 1.0, "b": b} for b in (2.0, 3.0, 4.0)]
+    workflow.score(lambda p, model, frames: {})
+    workflow.steer(bias=Opes("z", barrier_kT=10))
+    with pytest.raises(BadValue, match="conditions"):
+        loading.check_rules(workflow, Values())
+
+
+@pytest.mark.parametrize("given", [{"a": ()}, {"a": 300}, {"a": ["hot"]}, {"a": [np.nan]}, lambda p: None, [1]])
+def test_conditions_that_are_none_are_refused(given: Any) -> None:
+    workflow = Workflow("conditions", Values, stop=budget(frames=1))
+    workflow.simulate(conditions=given)(lambda params, start, out: None)
+    with pytest.raises(BadValue) as refused:
+        loading.check_rules(workflow, Values())
+    assert refused.value.name == "conditions"
 
 
 @pytest.mark.parametrize("missing", ["variable", "score"])

@@ -232,7 +232,9 @@ class _Trial:
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""
         chosen = self.candidate
-        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
+        turn = int(self._out is not None)  # the second segment is of another condition than the first
+        condition = self.workflow.condition(self._params, turn)
+        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model, "condition": condition}
         if chosen is None or self._out is None or chosen.index == NEW:
             drawn = (self._out is None and self._held_out) or (chosen.draw if chosen else {})
             draw = {name: np.asarray(value, np.float64) for name, value in drawn.items()}

@@ -59,6 +59,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "policy": start.policy,
         "reason": start.reason + (f"; {BLIND}" if history.state.blind and start.parent else ""),
         "draw": dict(start.draw),
+        "condition": dict(start.condition),
         **start.given._asdict(),
         "attempt": start.attempt,
         "candidates": decision.candidates if decision else 0,
@@ -187,6 +188,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
         else "",
         f"  because        {facts['reason']}",
         f"  drawn          {_assignments(facts['draw'])}" if facts["draw"] else "",
+        f"  condition      {_assignments(facts['condition'])}" if facts["condition"] else "",
     ]
     if words := str(given(facts)):
         text.append(f"  given          {words}")

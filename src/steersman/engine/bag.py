@@ -41,6 +41,7 @@ class Bag:
         held_out: draws that are started first, and that no training sees.
         amend: gives another start in place of one that was chosen, by the newest scores.
         misses: see `Decider`.
+        condition: of the n-th start that is chosen.
         lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
         batch: starts that a slot takes at once.
         clock: seconds, monotonic.
@@ -58,6 +59,7 @@ class Bag:
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
         amend: Callable[[Start, Scores, np.random.Generator], Start] | None = None,
         misses: Callable[[int, int], bool] = lambda walker, row: False,
+        condition: Callable[[int], Mapping[str, float]] = lambda turn: {},
         lost_s: float = math.inf,
         batch: int = 1,
         clock: Callable[[], float] = time.monotonic,
@@ -65,6 +67,7 @@ class Bag:
         self._recorder, self._space = recorder, space
         self._steering, self._misses, self._decider = steering, misses, Decider(steering, misses)
         self._seed, self._rounds, self._held_out, self._amend = seed, rounds, held_out, amend
+        self._condition = condition
         self._lost_s, self._batch, self._clock, self._looked = lost_s, batch, clock, clock()
         self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
         self.hopeless = ""  # why no further start can be chosen
@@ -320,8 +323,10 @@ class Bag:
     def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
         state = self._recorder.state
+        turn = state.chosen.total() + number - state.next_start  # a start that is run again keeps its condition
         start = Start(
             start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.wishes.settings),
+            condition=self._condition(turn),
             parent=None if chosen is None else _frame(scores, chosen.index), policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},

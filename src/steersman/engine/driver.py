@@ -90,6 +90,7 @@ class Driver:
         self._bag = Bag(
             run.recorder, space, run.rules.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
             misses=functools.partial(run.workflow.misses, run.directory.frames),
+            condition=lambda turn: run.workflow.condition(run.rules.params, turn),
             held_out=run.workflow.held_out_draws(run.params), amend=self._learning.amend, lost_s=2 * run.site.lease,
             batch=run.simulation.batch or 1, clock=clock,
         )  # fmt: skip

@@ -186,6 +186,7 @@ class Start(Record, tag="start", frozen=True):
     model: Number = 0  # whose scores it was chosen by; 0: none
     exact: bool = False  # goes on with the full restart state
     draw: Mapping[str, float | list[float]] = {}  # of a new member, by name
+    condition: Mapping[str, float] = {}  # whose turn it was, by name
     held_out: bool = False  # drawn before anything was steered: no training sees its frames
     weight: Amount = 0.0  # of a member of a weighted ensemble
     round: Number = 0  # of that member, from 1 on
@@ -207,8 +208,8 @@ class Start(Record, tag="start", frozen=True):
 
     @property
     def conditions(self) -> int:
-        """A number of 63 bits, the same under the same bias and parameters."""
-        text = json.encode((self.set, self.given), order="sorted")
+        """A number of 63 bits, the same under the same bias, parameters and condition."""
+        text = json.encode((self.set, self.given, *filter(None, [self.condition])), order="sorted")
         return int.from_bytes(sha256(text).digest()[:8], "big") >> 1
 
     @property

@@ -10,6 +10,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, TypeVar
@@ -245,7 +246,8 @@ def check_rules(workflow: Workflow, params: Params, before: Steering | None = No
     when = workflow.training.when if workflow.training else None
     steers = next(filter(callable, workflow.steers.values()), None)
     rules = ("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)
-    for name, given, rule in (*rules, ("steer", steers, workflow.steering_rule)):
+    conditions = workflow.simulation and workflow.simulation.conditions, partial(workflow.condition, turn=0)
+    for name, given, rule in (*rules, ("steer", steers, workflow.steering_rule), ("conditions", *conditions)):
         try:
             rule(params)
         except Exception as error:  # a user's rule may raise anything
@@ -257,8 +259,11 @@ def check_rules(workflow: Workflow, params: Params, before: Steering | None = No
     if before and weighs and (before.policy, before.bias) != (steering.policy, steering.bias):
         said = f"{steering.policy.name} {steering.pushed}".strip()
         raise BadValue("steer", said, "the frames of this run have weights by how it began to steer; begin a new run")
+    weighed = steering.bias or steering.policy.rounds
+    if weighed and (names := workflow.condition(params, 0)):
+        raise BadValue("conditions", ", ".join(names), "frames have weights here, which are of one condition")
     missing = sorted({*workflow.missing, *(workflow.scoring.missing if workflow.scoring else ())})
-    if missing and (steering.bias or steering.policy.rounds):
+    if missing and weighed:
         raise BadValue("missing", missing[0], "frames have weights here, and one without scores would have none")
     train = workflow.train_rule(params)
     if train and train.counts == "labels" and workflow.labelling is None:

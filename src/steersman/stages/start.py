@@ -101,6 +101,7 @@ class Start:
         bias: potential along the coordinate of `model` that the segment is to be pushed by; None where there is none.
         load: gives `model`.
         attempt: how often it failed before, from 0 on.
+        condition: whose turn it is, by name, of `@wf.simulate(conditions=...)`.
         params: the workflow's parameters, for `program`.
         learns: the workflow trains models, of which there may be none yet.
     """
@@ -112,6 +113,7 @@ class Start:
     bias: Bias | None = None
     load: Callable[[], Any] = field(default=lambda: None, repr=False)
     attempt: int = 0
+    condition: Mapping[str, float] = field(default_factory=dict)
     params: Any = field(default=None, repr=False)
     learns: bool = field(default=False, repr=False)
 

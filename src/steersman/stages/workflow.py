@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from numbers import Real
 from typing import Annotated, Any, Protocol, TypeVar, overload
 
 import numpy as np
-from annotated_types import Interval
+from annotated_types import Interval, Len
 from pydantic import BaseModel
 
 import steersman
@@ -38,6 +39,7 @@ from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole,
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
+Conditions = Mapping[str, Sequence[float]]
 STEERS: Mapping[str, type] = {
     "policy": Policy, "explore": Real, "fallback": Policy, "prune": SegmentRule, "bias": Opes, "label": LabelRule,
 }  # what `steer` takes, by the names of its arguments  # fmt: skip
@@ -162,6 +164,7 @@ class Workflow:
         hang_s: float = HANG_S,
         exact: bool | None = None,
         batch: int = 0,
+        conditions: Conditions | Callable[[Any], Conditions] | None = None,
     ) -> Callable[[F], F]: ...
     def simulate(
         self,
@@ -174,6 +177,7 @@ class Workflow:
         hang_s: float = HANG_S,
         exact: bool | None = None,
         batch: int = 0,
+        conditions: Conditions | Callable[[Any], Conditions] | None = None,
     ) -> Any:
         """Decorate `function(params, start, out)`: one segment.
 
@@ -187,6 +191,8 @@ class Workflow:
             batch: it is called with lists, `function(params, starts, outs)`, of as many segments as wait, at most so
                 many: a cheap solver takes less for each. Their frames are published when all have ended; one that
                 fails by `outs[i].fail(error)` ends no other. 0: it is called for each.
+            conditions: what starts take in turn, whatever they begin from, as `start.condition`, name -> values; of
+                several names all combinations. Or a function of the parameters that gives this.
         Raises: ValueError: one of the numbers makes no sense.
         """
         check("@wf.simulate", Count, gpus=gpus, retries=retries, batch=batch)
@@ -195,7 +201,9 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
-            self.simulation = Simulate(checked, gpus, retries, _described(variables), hang_s, exact, batch, self)
+            self.simulation = Simulate(
+                checked, gpus, retries, _described(variables), hang_s, exact, batch, conditions, self
+            )
             return function
 
         return decorate(function) if function else decorate
@@ -495,6 +503,14 @@ class Workflow:
         """Variables that may be NaN."""
         variables = self.simulation.variables if self.simulation else {}
         return {name for name, meaning in variables.items() if meaning.missing}
+
+    def condition(self, params: Params, turn: int) -> dict[str, float]:
+        """Of the n-th start; nothing where there are none. Raises: BadValue: they are none."""
+        given = self.simulation.conditions if self.simulation else None
+        of = called(given, params) if callable(given) else given or {}
+        check("@wf.simulate", Mapping[str, Annotated[Sequence[Finite], Len(1)]], conditions=of)
+        several = list(product(*of.values()))
+        return {name: float(value) for name, value in zip(of, several[turn % len(several)], strict=True)}
 
     def misses(self, frames: Frames, walker: int, row: int) -> bool:
         """Whether a variable of a stored frame is NaN."""

@@ -97,7 +97,8 @@ def model_of(run: str, version: int) -> Any:
 def learned(run: str, order: Order) -> dict[str, Any]:
     """What `Start` has of what was learned."""
     pushed = {name: each for mode in MODES for name, each in mode.loaded(run, order).items()}
-    return {**pushed, "load": functools.partial(model_of, run, order.with_model), "attempt": order.attempt}
+    given = {"attempt": order.attempt, "condition": order.condition}
+    return {**pushed, "load": functools.partial(model_of, run, order.with_model), **given}
 
 
 @functools.lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ class Simulate(StageKind):
     hang_s: float = HANG_S
     exact: bool | None = None
     batch: int = 0
+    conditions: Any = None
     workflow: AWorkflow = None
 
     def call(self, params: Any, start: Any, out: Any) -> None:
