@@ -122,6 +122,22 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     assert "redundant" in found["prune"].found
 
 
+@pytest.mark.parametrize(
+    ("error", "ok"),
+    [("abs(model.encode(frame['x'][None])[1][0] - answer['y'][0])", True), ("None", False), ("np.nan", False),
+     ("frame['nothing']", False)],
+)  # fmt: skip
+def test_the_error_of_a_model_about_a_label_is_tried(error: str, ok: bool, write: WriteMine) -> None:
+    label = f"""
+        def wrong(model, frame, answer): return {error}
+
+        @wf.label(error=wrong)
+        def label(p, frame): return {{"y": frame["x"]}}
+        """
+    found = steps(write(prepare=textwrap.dedent(SOUND["prepare"]) + textwrap.dedent(label)))
+    assert [name for name, step in found.items() if not step.ok] == ([] if ok else ["label, error of the model"])
+
+
 def test_a_model_that_a_bar_keeps_out_is_said_not_to_be_used(write: WriteMine) -> None:
     found = steps(write(train=HEADS["train"].replace("9)", "9), most=-1.0") + FIT))
     assert "not used" in found["train"].found

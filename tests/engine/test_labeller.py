@@ -67,19 +67,19 @@ class Workers:
         self.due: list[tuple[Future[Any], Any]] = []
 
     def submit(self, role: str, function: Any, *words: Any) -> Any:
-        _, _, frame, _, _, known = words
-        self.calls[frame] += known is None
+        run, number, frame, _, _, known = words
+        self.calls[frame] += known is None and not RunDirectory(Path(run)).answer(number).exists()
         self.open.append((Future(), (*words, self.calls[frame])))
         self.most = max(self.most, len(self.open) + len(self.due))
         return self.open[-1][0]
 
     def step(self) -> None:
         for future, (run, number, frame, model, _, known, call) in self.due:
-            if known is None and self.fails(frame, call):
+            file = RunDirectory(Path(run)).answer(number)
+            if known is None and not file.exists() and self.fails(frame, call):
                 future.set_exception(ValueError("no convergence"))
                 continue
-            if known is None:
-                file = RunDirectory(Path(run)).answer(number)
+            if known is None and not file.exists():
                 file.parent.mkdir(exist_ok=True)
                 values = {self.name: np.float64(frame[1] * (-1 if self.name == "x" else 1))}
                 np.savez(file, **values)  # type: ignore[arg-type]
@@ -212,6 +212,7 @@ def test_each_frame_in_doubt_is_asked_once_and_its_answer_kept_whoever_dies(
     assert not story.labels.waiting
     assert story.calls.total() <= len(asked) + 2 * len(dies_after), "but for calls that died with the driver"
     assert all(story.calls[frame] == 1 for frame in story.left), "an answer that lies on disk is taken"
+    assert {each.error for each in story.labels.good} == {0.5}, "and is judged as any"
     np.testing.assert_array_equal(story.stored["y"], story.stored["x"])
     assert sorted(story.stored["x"]) == sorted(asked)
     assert list((story.directory.path / "answers").iterdir()) == []
@@ -335,6 +336,19 @@ def test_another_version_of_the_function_asks_again_and_uses_its_own_answers_alo
         assert [place.group for _, place in story.labels.usable(version)] == before * [group]
 
 
+def test_a_version_of_before_the_first_training_makes_none_due(tmp_path: Path) -> None:
+    """A training on labels of a function that was changed would have none of them."""
+    story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6, last=26))
+    story.workflow = workflow(1000, train=every(labels=10, first=6, last=26), version="2")
+    story.open()
+    with closing(story.recorder.journal):
+        assert (story.labels.counted(""), story.labels.counted("2")) == (6, 0)
+        story.label()
+        assert (len(story.labels.good), story.labels.counted("2")) == (12, 6)
+        story.recorder.record(Training(model=1, frames=48, labels=6))
+        assert story.labels.counted("2") == 12, "after a training all count on"
+
+
 def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_needs(tmp_path: Path) -> None:
     story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6, last=26))
     assert len(story.labels.good) == 6
@@ -370,7 +384,7 @@ def test_labels_from_before_are_learned_from_and_count_for_trainings_and_cost_no
         story.recorder.record(Prepared(sha256="", labels=2, source="prepare"))
         story.label()
         assert len(story.labels.good) == 4, "two of the six are there"
-        assert story.labels.counted == 6
+        assert story.labels.counted("") == 6
         assert story.recorder.state.progress(0.0).labels == 4
         train, audits = story.labels.shared("")
         learned = Labelled(story.directory.frames, Frames(story.directory.labels), train)

@@ -41,7 +41,7 @@ from steersman.steering.opes import HOT
 from steersman.store import FRAME, Frames, GroupWriter, Labelled, LabelledFrame, Span, Window
 from steersman.system import random_numbers
 from steersman.system.errors import BadInput, EngineError, UnknownName, told
-from steersman.worker import known, torch_defaults, training
+from steersman.worker import known, labelling, torch_defaults, training
 
 SEED = 1
 MANY = 20  # times the frames of a segment that is tried
@@ -285,6 +285,16 @@ class _Trial:
             [LabelledFrame("w0", row, "w0", at) for at, row in enumerate((0, frames.rows - 1))],
         )  # fmt: skip
         return ", ".join(f"{name} {value.dtype} {value.shape}" for name, value in answers[0].items())
+
+    def misjudge(self) -> str:
+        """How wrong the model is about the frames that have labels."""
+        stage, of = self.workflow.labelling, self._labelled
+        assert stage is not None
+        assert of is not None
+        each = [({name: of.frames[name][i] for name in of.frames}, {name: of.answers[name][i] for name in of.answers})
+                for i in range(of.rows)]  # fmt: skip
+        errors = [labelling.measured(stage, self._model, StoredFrame(frame), answer) for frame, answer in each]
+        return ", ".join(f"{error:.4g}" for error in errors)
 
     def train(self) -> str:
         """Of longer segments, as a run has them, where these have not what it takes, pairs one lag apart, say."""

@@ -104,7 +104,8 @@ class Labeller:
 
     def _begin(self, asked: Asked) -> None:
         """Call the function, unless the answer is there: of a frame that was labelled, or of a call of before."""
-        if self._run.directory.answer(asked.label).exists():
+        measured = self._stage.error and asked.model  # of an answer of before, too: the worker then calls this alone
+        if self._run.directory.answer(asked.label).exists() and not measured:
             self._keep(asked.label, {})
             return
         known = self._labels.known(asked)

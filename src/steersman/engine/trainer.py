@@ -91,13 +91,18 @@ class Trainer:
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
         if rule.counts == "labels":
-            return rule.due(state.mode(Labels).counted, state.models.last_labels, used=state.models.newest > 0)
+            return rule.due(self._counted, state.models.last_labels, used=state.models.newest > 0)
         if not rule.due(state.frames, state.models.last_frames, used=state.models.newest > 0):
             return False
         if state.models.last_frames is not None or not state.mode(HeldOut).draws:
             return True
         trainable = sum(span.rows for span in published.spans(state, held_out=False))
         return rule.due(trainable, None)  # draws that are held out come before what a model is trained on
+
+    @property
+    def _counted(self) -> int:
+        """Labels."""
+        return self._recorder.state.mode(Labels).counted(self._version or "")
 
     def _needs_s(self, window: tuple[Span, ...]) -> float:
         """What a training on these frames will take, by the newest one that ended; 0 before there was one."""
@@ -111,7 +116,7 @@ class Trainer:
         state = self._recorder.state
         if not self.busy:
             self._recorder.record(Training(
-                model=len(state.models) + 1, frames=state.frames, labels=state.mode(Labels).counted,
+                model=len(state.models) + 1, frames=state.frames, labels=self._counted,
             ))  # fmt: skip
         count = state.models.last_labels if rule.counts == "labels" else state.models.last_frames
         last = (count or 0) >= rule.last

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steersman.stages import loading
+from steersman.stages.kinds.label import Label
 from steersman.stages.start import StoredFrame
 from steersman.steering.streams import stage_seed
 from steersman.store import Frames
@@ -58,10 +59,20 @@ def label(
                     values = checked(stage.function(loading.changed(workflow, params, settings), stored))
                 _leave(file, values)  # before the error is measured, for that may fail and the answer was expensive
             took_s = time.monotonic() - began
-            error = float(stage.error(tasks.model_of(run, model), stored, values)) if stage.error and model else None
-            if error is not None and not math.isfinite(error):
-                raise BadValue("@wf.label(error=...)", error, "return a finite number")
+            error = measured(stage, tasks.model_of(run, model), stored, values) if stage.error and model else None
     return {"node": node.name(), "took_s": took_s, "error": error}
+
+
+def measured(stage: Label, model: Any, frame: StoredFrame, answer: dict[str, np.ndarray]) -> float:
+    """How wrong a model is about a frame. Raises: BadValue: the file's function gave no finite number."""
+    assert stage.error is not None
+    error = stage.error(model, frame, answer)
+    try:
+        if math.isfinite(number := float(error)):
+            return number
+    except (TypeError, ValueError):
+        pass
+    raise BadValue("@wf.label(error=...)", f"{error!r:.60}", "return a finite number")
 
 
 def _leave(file: Path, values: dict[str, np.ndarray]) -> None:

@@ -101,10 +101,14 @@ class Labels(Mode):
         """Those that were there before the run."""
         return [LabelledFrame("", row, KNOWN, row) for row in range(self.state.known_labels)]
 
-    @property
-    def counted(self) -> int:
-        """How many there are to learn from."""
-        return len(self.good) + self.state.known_labels
+    def counted(self, version: str) -> int:
+        """How many there are to learn from, as trainings count them."""
+        there = {each.label for each in self.good}.intersection(self.asked_by(version))
+        return len(there) + self.state.known_labels
+
+    def asked_by(self, version: str) -> list[int]:
+        """Those that trainings count: of a version of the function, and after a training of those before it, too."""
+        return [n for n, each in self.asked.items() if self.state.models or each.version == version]
 
     def known(self, asked: Asked) -> Answered | None:
         """The answer that is there of the same frame, by the same version of the function."""

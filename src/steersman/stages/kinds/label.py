@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -42,11 +42,11 @@ class Label(StageKind):
         """Labels that may be asked for: as many as may wait, as the budget allows, and where labels make trainings due,
         as the next one needs: what else is worth a label its model decides."""
         labels = state.mode(Labels)
-        next_one = _next_training(state.models, rules) or math.inf
-        most = min(limit("labels", rules.stop), next_one - state.known_labels)
-        failed = len(labels.answers) - len(labels.good)
+        most = limit("labels", rules.stop) - _kept(labels, labels.asked)
+        if next_one := _next_training(state.models, rules):
+            most = min(most, next_one - state.known_labels - _kept(labels, labels.asked_by(self.version)))
         waiting = (rules.steering.label or LabelRule).most - len(labels.waiting)
-        return int(max(0, min(waiting, most - len(labels.asked) + failed)))
+        return int(max(0, min(waiting, most)))
 
     def wanted(self, state: State, scores: Scores, rules: Rules, misses: Callable[[int, int], bool]) -> list[Asked]:
         """What a label rule asks for: a function of a run so far and its newest scores, so a replay has the same.
@@ -81,6 +81,10 @@ class Label(StageKind):
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.label, self.function)
 
+    def tried_again(self, trial: Trial) -> Iterator[Try]:
+        if self.error and trial.workflow.training:
+            yield Try("label, error of the model", trial.misjudge, self.error)
+
     def checked(self, plan: Planned) -> Iterator[tuple[str, bool, str]]:
         rule = plan.workflow.steering_rule(plan.params).label
         yield "labels", True, str(rule or "those alone that segments ask for by out.label()")
@@ -94,6 +98,11 @@ class Label(StageKind):
         counts = labels.counts.get("labels", {})
         now = f"{begun:,} at work" if begun and alive else ""
         return StageView(now, {how: f"{number:,}" for how, number in counts.items()})
+
+
+def _kept(labels: Labels, numbers: Iterable[int]) -> int:
+    """How many of these labels wait or are there: one that failed counts for nothing."""
+    return sum(number not in labels.answers or bool(labels.answers[number].group) for number in numbers)
 
 
 def _next_training(models: Trainings, rules: Rules) -> float:
