@@ -24,7 +24,6 @@ from steersman.journal.records import (
     Called,
     End,
     Ended,
-    Epoch,
     Hired,
     Joined,
     Lost,
@@ -43,7 +42,6 @@ from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import Novelty, Opes, Steering, StopRule, Unsteered, Unsure, budget, reached
 from steersman.steering.decide import CHOSE_NONE, PUSHED_NONE
-from steersman.worker.training import profile
 
 TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
 
@@ -75,9 +73,9 @@ def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -
     def told() -> bool:
         console = Console(file=io.StringIO(), width=120)
         console.print(view(state, seen(state, 5.0, budget(frames=10)), "x"))
-        shown = "walkers: 0 of 1 have started"
+        shown = "0 of 1 have started"
         assert (shown in console.file.getvalue()) == (shown in line(seen(state, 5.0, budget(frames=10))))  # type: ignore[attr-defined]
-        return shown in line(seen(state, 5.0, budget(frames=10)))
+        return f"walkers: {shown}" in line(seen(state, 5.0, budget(frames=10)))
 
     for session in range(2):
         if session:
@@ -300,27 +298,6 @@ def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
     assert "m=0.5" in text
 
 
-def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> None:
-    """Of DeepEx's labels, which add up to the whole; a model that has no profile shows none."""
-    epoch = {"loss": 1.0, "seconds": 2.0, "IpUpdateTime": 0.1, "FwdTime": 0.5, "BwdTime": 0.9, "WtUpdateTime": 0.3}
-    epoch |= {"TotalCompTime": 1.8, "SyncTime": 0.2}
-    spent = profile([epoch, epoch])
-    for version, shares in ((1, dict[str, float]()), (2, spent)):
-        state.apply(Training(t=4.0, model=version, frames=9))
-        state.apply(Trained(t=5.0, model=version, accepted=True, reason="good", profile=shares))
-    console = Console(file=io.StringIO(), width=140)
-    console.print(view(state, seen(state, 5.0, budget(frames=10)), "x"))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert shown.count("input 5, forward 25, backward 45, update 15, sync 10 %") == 1
-    assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
-    state.apply(Training(t=6.0, model=3, frames=9))
-    for version in (2, 3):  # what is said of a training that has ended comes too late
-        state.apply(Epoch(t=8.0, model=version, epoch=7, epochs=20, loss=1.25, profile=profile([epoch])))
-    console.print(view(state, seen(state, 9.0, budget(frames=10)), "x"))
-    words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert "backward 45, update 15" in words
-
-
 def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
     why = "the training failed: ValueError: frames[0] is [odd]"
     for version, reason in ((1, "another"), (2, why)):
@@ -333,7 +310,7 @@ def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: State, width: int) -> None:
-    """60 columns hold a slot at work, and models with long reasons."""
+    """60 columns hold what slots do, and a model with a long reason."""
     reason = "the training failed: RuntimeError: Input type (float) and bias type (double) should be the same"
     found = (
         Hired(t=5.0, walker=10, slot=10),
@@ -347,7 +324,7 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\u2026" not in text
     assert " ".join(text.replace("\u2502", " ").split()).count(reason) == 1
-    for word in ("slot", "walker", "starting", "segment", "frames", "held out", "not used", "123,456"):
+    for word in ("slots", "waits for a worker", "segments", "frames", "0 accepted of 1"):
         assert word in text
 
 

@@ -97,7 +97,7 @@ def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look,
         page = look.open(served)
         page.wait_for_url(f"{served.address}/run/fold-0001/")  # no token in the address bar
         expect(page.locator("#status")).to_have_text("reached its goal")
-        expect(page.locator("#headline")).to_contain_text("coverage is 40")
+        expect(page.locator("#headline")).to_contain_text("1 accepted of")
         expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
         expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
         expect(page.locator("#lineage-canvas")).to_have_attribute("data-shown", str(SLOTS * 12))

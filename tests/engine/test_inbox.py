@@ -67,7 +67,7 @@ def likely(kind: str) -> st.SearchStrategy[tuple[str, dict[Any, Any]]]:
     """What a walker could say, if it were not for a field or two."""
     right: dict[str, st.SearchStrategy[Any]] = {
         "how": st.sampled_from(["finished", "stopped", "failed", "lost"]), "loss": st.none(),
-        "block_ends": st.none(), "profile": st.just({}), "adopted": st.booleans(), "epochs": st.just(9),
+        "block_ends": st.none(), "adopted": st.booleans(), "epochs": st.just(9),
         "node": st.just("here"), "pool": st.just(""), "cause": st.text(max_size=9), "cut": st.just(""),
     } | dict.fromkeys(("waited_s", "read_s", "ran_s", "simulated"), st.floats(0, 9))  # fmt: skip
     whole = {name: right.get(name, st.integers(0, 2)) for name in FROM_WORKERS[kind].__struct_fields__}

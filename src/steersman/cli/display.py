@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,31 +18,25 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.data.facts import clock, count, facts, failing, missed, simulated
+from steersman.cli.printing import Lasting, Shown, err, out
+from steersman.data.facts import clock, count, facts, missed, simulated
 from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.walkers import ModelVersion, Walker
 
 if TYPE_CHECKING:
     from steersman.analysis.comparison.campaigns import Tally
 
-MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S, BESIDE_S = 0.25, 1.0
 LOG_S, LOG_BESIDE_S = 10.0, 60.0
-PROFILE = {  # of training, by DeepEx's labels
-    "IpUpdateTime": "input", "FwdTime": "forward", "BwdTime": "backward", "WtUpdateTime": "update", "SyncTime": "sync",
-}  # fmt: skip
 
 
 def view(state: State, seen: Overview, name: str) -> RenderableType:
     """The whole display at one moment."""
-    now = seen.now
     return Panel(
-        Group(_progress(state, seen), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)),
+        Group(_progress(state, seen), Text(), _table(seen), Text(), _newest(state)),
         title=f"[bold]{escape(name)}[/]" + (" [yellow](guided by a known reference)[/]" if seen.guided else ""),
         title_align="left",
     )
@@ -85,82 +79,7 @@ def _progress(state: State, seen: Overview) -> RenderableType:
         grid.add_row(ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %", ran, _rest(seen), *done)
     else:
         grid.add_row(ran, *done)
-    metrics = "   ".join(f"[dim]{name}[/] {value:.4g}" for name, value in seen.metrics.items())
-    lacking = seen.starting and f"walkers: {seen.starting}"
-    alarms = [text for text in (lacking, seen.paused_by and paused(state), *failing(seen)) if text]
-    counts = "   ".join(f"{number:,} {how}" for how, number in seen.segments.items())
-    return Group(
-        grid,
-        Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}", emoji=False),
-        *(Text(text, style="bold yellow") for text in alarms),
-    )
-
-
-def _slots(state: State, now: float) -> RenderableType:
-    table = columns("slot", "walker", "doing", "segment", "since", "frames")
-    alive = [walker for walker in state.walkers.values() if walker.alive]
-    for walker in alive[:MOST_SLOTS]:
-        segment = walker.running
-        table.add_row(
-            str(walker.slot),
-            walker.name,
-            _doing(state, walker),
-            segment.name if segment else "",
-            f"{max(0.0, now - walker.since):.1f} s",
-            f"{walker.frames:,}",
-        )
-    if len(alive) > MOST_SLOTS:
-        table.add_row("...", f"{len(alive) - MOST_SLOTS} more")
-    return table
-
-
-def _doing(state: State, walker: Walker) -> str:
-    segment = walker.running
-    if segment is None:
-        if state.wishes.paused:
-            return "[yellow]paused[/]"
-        return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
-    start = state.starts.get(segment.start)
-    return f"[green]simulating[/] [dim]{escape(start.record.policy) if start else ''}[/]"
-
-
-def _models(state: State, now: float) -> RenderableType:
-    table = columns("model", "frames", "loss", "held out", "time of training", "")
-    shown = state.models[-4:]
-    for model in shown:
-        table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
-    if not state.models:
-        table.add_row("none yet", *[""] * 5)
-    # Below, for a narrow terminal: a column would break them into words.
-    reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
-    return Group(table, *(Text.from_markup(each, emoji=False) for each in reasons[-2:]))
-
-
-def _figures(model: ModelVersion, now: float) -> tuple[str, str, str, str]:
-    known = model.fit or model.epoch
-    loss, held_out = getattr(known, "loss", None), model.fit.held_out if model.fit else None
-    return (
-        "" if loss is None else f"{loss:.4g}",
-        "" if held_out is None else f"{held_out:.4g}",
-        _profile(known.profile if known else {}),
-        _fate(model, now),
-    )
-
-
-def _fate(model: ModelVersion, now: float) -> str:
-    """How far its training is, or what became of it."""
-    if model.accepted is None:
-        far = f", epoch {model.epoch.epoch} of {model.epoch.epochs}" if model.epoch else ""
-        return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
-    return "[green]in use[/]" if model.accepted else "[red]not used[/]"
-
-
-def _profile(spent: Mapping[str, float]) -> str:
-    """`input 2, forward 31, backward 52, update 14, sync 1 %`: where the time went."""
-    shown = {label: spent[label] for label in PROFILE if label in spent}
-    whole = sum(shown.values())
-    shares = ", ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
-    return f"{shares} %" if shares else ""
+    return Group(grid, *([Text(paused(state), style="bold yellow")] if seen.paused_by else []))
 
 
 def _newest(state: State) -> RenderableType:
@@ -238,7 +157,11 @@ class Display:
 
 def closing(seen: Overview) -> RenderableType:
     """A run in one table."""
-    table = Table(title=escape(seen.workflow), box=None, show_header=False, padding=(0, 2))
+    return _table(seen, escape(seen.workflow))
+
+
+def _table(seen: Overview, title: str | None = None) -> RenderableType:
+    table = Table(title=title, box=None, show_header=False, padding=(0, 2))
     for name, value in facts(seen).items():
         table.add_row(f"[dim]{name}[/]", escape(value))
     return table

@@ -24,9 +24,11 @@ def facts(seen: Overview) -> dict[str, str]:
         **({"tasks": ", ".join(f"{n:,} {standing}" for standing, n in seen.tasks.items())} if seen.tasks else {}),
         **{name: ", ".join(f"{n:,} {how}" for how, n in of.items()) for name, of in seen.counts.items()},
         **({"models": _accepted(seen)} if seen.models else {}),
-        **({"no model": seen.models[-1].reason or "none was done in time"} if none_used else {}),
+        **({"no model": "none was done in time"} if none_used and not seen.models[-1].reason else {}),
         **{name: f"version {n} is in use" for name, n in seen.versions.items() if n and name != "model"},
         **{name: f"{value:.4g}" for name, value in seen.metrics.items()},
+        **({"training": seen.training} if seen.training and seen.alive else {}),
+        **({"slots": ", ".join(f"{what}: {n:,}" for what, n in seen.doing.items())} if seen.doing else {}),
         "slots idle": _idle(seen),
     }
     if seen.blind:
@@ -38,8 +40,8 @@ def facts(seen: Overview) -> dict[str, str]:
         lines["without scores"] = f"{count(seen.waiting, 'frame')} of {seen.frames:,}, since {since} of the run"
     if seen.starting:
         lines["walkers"] = seen.starting
-    if broken := failing(seen):
-        lines["fails"] = "; ".join(broken)
+    if seen.failing:
+        lines["fails"] = "; ".join(f"the {name} stage {how}" for name, how in seen.failing.items())
     cause = seen.last_cause
     if cause and not any(cause in told for told in (seen.last_note, seen.reason or "")):
         lines["last failure"] = f"{_short(cause)} (see errors/)"
@@ -85,10 +87,6 @@ def missed(seen: Overview) -> str:
     if seen.outcome != "budget":
         return ""
     return "".join(f"; it missed its goal: {part.rule}" for part in seen.budget.parts if part.goal and not part.met)
-
-
-def failing(seen: Overview) -> list[str]:
-    return [f"the {name} stage {how}" for name, how in seen.failing.items()]
 
 
 def _short(cause: str) -> str:

@@ -170,10 +170,7 @@ class Trainer:
         history = card["history"]
         loss = history[-1].get("loss") if history else None
         facts = {name: card[name] for name in FACTS if name in card}
-        self._recorder.record(Trained(
-            model=version, frames=card["frames"], epochs=len(history), loss=loss,
-            profile=training.profile(history), **facts,
-        ))  # fmt: skip
+        self._recorder.record(Trained(model=version, frames=card["frames"], epochs=len(history), loss=loss, **facts))
         self._recorder.works("train")
         if (ranks := card.get("ranks", 1)) < self._stage.ranks:
             self._note(f"a training ran on {ranks} of {self._stage.ranks} ranks: there were no more full batches")

@@ -310,7 +310,6 @@ class Epoch(Record, tag="epoch", frozen=True):
     epoch: Number
     epochs: Number
     loss: float | None = None
-    profile: Mapping[Name, float] = {}  # seconds by DeepEx's labels
 
 
 class Trained(Record, tag="model", frozen=True):
@@ -325,7 +324,6 @@ class Trained(Record, tag="model", frozen=True):
     loss: float | None = None
     held_out: float | None = None
     predecessor: float | None = None
-    profile: Mapping[str, float] = {}
     files: Mapping[str, str] = {}  # SHA-256 of what is in its folder, by name
     ranks: Number = 1
 

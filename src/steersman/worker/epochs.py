@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from steersman.bus import BusError, TupleSpace
 from steersman.journal.records import Epoch
-from steersman.worker import training
 from steersman.worker.orders import EVENT, plain
 
 EVERY_S = 1.0
@@ -33,8 +32,6 @@ class EpochSender:
         if now - self._sent < max(EVERY_S, SPARING * (now - self._began)):
             return
         self._sent = now
-        epoch = Epoch(
-            model=self._version, epoch=done, epochs=epochs, loss=record["loss"], profile=training.profile([record])
-        )
+        epoch = Epoch(model=self._version, epoch=done, epochs=epochs, loss=record["loss"])
         with suppress(BusError):
             self._space.put(EVENT, epoch.kind, plain(epoch))

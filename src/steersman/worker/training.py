@@ -6,7 +6,7 @@ import copy
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,12 +100,6 @@ def train(
 def files(model: Path) -> dict[str, str]:
     """SHA-256 of what is in a model's folder, by name."""
     return {file.name: sha256(file) for file in sorted(model.iterdir()) if file.is_file()}
-
-
-def profile(history: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Add up where the time of a fit went, in seconds under DeepEx's labels, see `steersman.models.fitting.profile`."""
-    labels = dict.fromkeys(label for record in history for label in record if label.endswith("Time"))
-    return {label: round(sum(record.get(label, 0.0) for record in history), 4) for label in labels}
 
 
 def judge(

@@ -65,8 +65,6 @@ def sentences(seen: Overview) -> Iterator[str]:
         yield f"{outcome(seen)}."
     elif seen.paused_by:
         yield f"{seen.paused_by} paused the run."
-    if seen.alive and seen.doing:
-        yield f"Slots: {', '.join(f'{number} {what}' for what, number in seen.doing.items())}."
     for name, words in in_words(seen).items():
         if name not in SHOWN and name not in seen.metrics:
             yield f"{name.capitalize()}: {words}."
