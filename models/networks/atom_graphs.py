@@ -18,7 +18,7 @@ try:
         import ase
         from ase.calculators.calculator import Calculator, all_changes
         from graph_pes.atomic_graph import AtomicGraph, to_batch
-        from graph_pes.models import ALL_PES_MODELS, AdditionModel, LearnableOffset
+        from graph_pes.models import ALL_PES_MODELS, AdditionModel, FixedOffset, LearnableOffset
 except ImportError:
     raise MissingExtra("graph-pes", "potentials") from None
 
@@ -44,6 +44,13 @@ def network(name: str, cutoff: float, settings: dict[str, Any]) -> nn.Module:
         raise UnknownName("network of a potential", name, kinds)
     model: nn.Module = AdditionModel(offset=LearnableOffset(), network=kinds[name](cutoff=cutoff, **settings))
     return model
+
+
+def with_offset(model: nn.Module, energy: float, numbers: np.ndarray) -> nn.Module:
+    """A network with an energy of each atom added, of any of these elements, eV."""
+    offset = FixedOffset(**{ase.data.chemical_symbols[number]: energy for number in np.unique(numbers)})
+    added: nn.Module = AdditionModel(reference=offset, model=model)
+    return added
 
 
 def graph_of(numbers: np.ndarray, positions: np.ndarray, cell: np.ndarray, cutoff: float) -> Any:

@@ -18,7 +18,7 @@ from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.fitting.schedule import Schedule
 from steersman.models.model import Model
-from steersman.models.networks.atom_graphs import PotentialCalculator, graph_of
+from steersman.models.networks.atom_graphs import PotentialCalculator, graph_of, with_offset
 from steersman.models.networks.atom_graphs import network as network_of
 from steersman.system.errors import BadValue
 
@@ -55,6 +55,8 @@ class Potential(Model):
         self.numbers = np.array(config["numbers"])
         self.members = nn.ModuleList(network_of(network, cutoff, chosen) for _ in range(members))
         self.to(torch.float32)
+        self.reference: Tensor  # eV; float32, as the members have it, has no meV of an energy of all electrons
+        self.register_buffer("reference", torch.zeros((), dtype=torch.float64))
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Weights alone: modules of graph-pes add their version, which is no tensor."""
@@ -113,7 +115,8 @@ class Potential(Model):
         with seeded(seed):
             model = cls(numbers, cutoff, members, network, settings)
             if not model.warm_start(init):
-                model._scale(positions, cell, energy, forces)
+                model.reference.fill_(float(np.mean(energy)))
+                model._scale(positions, cell, energy - np.mean(energy), forces)
         data = tuple(torch.from_numpy(np.asarray(each, np.float64)) for each in given.values())
         others = {"schedule": Schedule(decay_epochs=epochs)} | others
         return fit(model, data, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report, **others)
@@ -124,7 +127,7 @@ class Potential(Model):
         wanted, errors, mean = forces.reshape(-1, 3).float(), [], []
         for member in self._each:
             said = member.predict(graph, ["energy", "forces"])
-            per_atom = (said["energy"] - energy.float()) / len(self.numbers)
+            per_atom = (said["energy"] - (energy - self.reference).float()) / len(self.numbers)
             errors.append(((said["forces"] - wanted) ** 2).mean() + PER_ATOM * (per_atom**2).mean())
             mean.append((said["forces"].detach() - wanted).abs().mean())
         return {"loss": torch.stack(errors).mean(), "force": torch.stack(mean).mean()}
@@ -148,7 +151,7 @@ class Potential(Model):
         forces = np.stack([one["forces"].detach().cpu().double().numpy() for one in said])
         energy = np.mean([float(one["energy"].detach()) for one in said])
         deviation = np.sqrt((forces.std(axis=0) ** 2).sum(axis=-1))
-        return float(energy), forces.mean(axis=0), float(deviation.max())
+        return float(energy) + float(self.reference), forces.mean(axis=0), float(deviation.max())
 
     def calculator(self) -> PotentialCalculator:
         """A calculator of ASE: energy, forces and `spread`, see `said`. It is kept, for neighbours are."""
@@ -156,7 +159,7 @@ class Potential(Model):
 
     def write(self, file: str | Path, member: int = 0) -> None:
         """Write one member as a file of graph-pes, which ASE and LAMMPS load: `load_model(file).ase_calculator()`."""
-        torch.save(self.members[member], file)
+        torch.save(with_offset(self.members[member], float(self.reference) / len(self.numbers), self.numbers), file)
 
     def _graph(self, positions: np.ndarray, cell: np.ndarray) -> Any:
         return graph_of(self.numbers, positions, cell, self.config["cutoff"]).to(self.device)

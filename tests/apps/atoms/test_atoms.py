@@ -113,6 +113,27 @@ def test_it_learns_and_is_the_same_when_it_is_loaded_here_or_by_the_library(
     np.testing.assert_allclose(one.get_forces(), forces[0], atol=2e-3)
 
 
+def test_energies_of_all_electrons_are_learned_as_well_as_any_and_kept_to_the_digit(
+    crystal: Any, labels: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    """In float32 they would be known to 0.1 eV."""
+    small, all_electrons = {"channels": 16, "layers": 2, "expansion_features": 12}, -1.5e6
+    said = []
+    for shift in (0.0, all_electrons):
+        given = {**labels, "energy": labels["energy"] + shift}
+        potential = models.Potential.fit(*given.values(), numbers=crystal.numbers, settings=small, epochs=3, seed=3)
+        potential.save(tmp_path / str(shift))
+        loaded = models.Model.load(tmp_path / str(shift))
+        assert isinstance(loaded, models.Potential)
+        said.append(loaded.said(labels["positions"][:4], labels["cell"][:4]))
+    np.testing.assert_allclose(said[1][0] - all_electrons, said[0][0], atol=1e-6)
+    np.testing.assert_allclose(said[1][1], said[0][1], atol=1e-6)
+    potential.write(tmp_path / "one.pt")
+    one, load_model = crystal.copy(), __import__("graph_pes.models", fromlist=["load_model"]).load_model
+    one.calc = load_model(tmp_path / "one.pt").ase_calculator()
+    assert one.get_potential_energy() == pytest.approx(all_electrons, abs=100)
+
+
 def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
     crystal: Any, potential: models.Potential
 ) -> None:
