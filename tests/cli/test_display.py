@@ -290,7 +290,7 @@ def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
         "draw": {"m": 0.5},
         "with_model": 0,
         "bias": 0,
-        "hot": 0, "repeats": True,
+        "hot": 0, "repeats": True, "condition": {},
         "share": 1.0,
     }  # fmt: skip
     text = "\n".join(why.lines(told))

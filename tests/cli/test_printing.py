@@ -89,7 +89,7 @@ def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
     state = State(found)
     told = dict.fromkeys(("segment", "origin", "policy", "reason", "ended", "cause"), text) | {
         "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": 1, "attempt": 0, "frames": 1, "hot": 1,
-        "repeats": True,
+        "repeats": True, "condition": {},
         "draw": {text: 1.0},
         "with_model": 0,
         "bias": 0,

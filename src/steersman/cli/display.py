@@ -73,12 +73,9 @@ def _rest(seen: Overview) -> str:
 
 
 def _progress(state: State, seen: Overview) -> RenderableType:
-    ran, done = f"[dim]run for[/] {clock(3600 * seen.hours)}", (f"{seen.frames:,} frames", simulated(seen))
     grid = Table.grid(padding=(0, 2))
     if (share := seen.budget.share) is not None:
-        grid.add_row(ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %", ran, _rest(seen), *done)
-    else:
-        grid.add_row(ran, *done)
+        grid.add_row(ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %", _rest(seen))
     return Group(grid, *([Text(paused(state), style="bold yellow")] if seen.paused_by else []))
 
 
@@ -87,7 +84,6 @@ def _newest(state: State) -> RenderableType:
         f"[dim]start {start.start}[/] {state.origin(start)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
-    lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet", emoji=False)
 
 
