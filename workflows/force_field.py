@@ -15,14 +15,12 @@ from steersman.apps import atoms
 from steersman.steering import Doubtful, Unsteered
 
 
-DOUBT = 0.1  # spread of the members' forces from which on a frame is labelled, eV/angstrom
-
-
 class ForceField(Params):
     temperature_K: float = Field(2000.0, gt=0)  # it melts
     cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
     labels: int = Field(150, ge=20)  # budget
     learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
+    doubt: float = Field(0.1, gt=0)  # spread of the members' forces from which on a frame is labelled, eV/angstrom
     trust: float = Field(0.4, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
 
 
@@ -41,7 +39,7 @@ def simulate(p, start, out):
         time.sleep(2)
         return
     potential, hot = start.model.calculator(), p.temperature_K
-    atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=10 * DOUBT)
+    atoms.run(start, out, potential, temperature_K=hot, timestep_fs=4, segment_ps=0.5, doubt_above=10 * p.doubt)
 
 @wf.label(variables=atoms.ANSWERS, error=atoms.force_error)
 def expensive(p, frame):
@@ -62,4 +60,4 @@ def learn(p, frames, last):
 def score(p, model, frames):
     return {"energy": frames["energy"]} | ({} if model is None else {"spread": frames["spread"]})
 
-wf.steer(Unsteered(), label=Doubtful("spread", above=DOUBT, most=10, audits=0.1))
+wf.steer(Unsteered(), label=lambda p: Doubtful("spread", above=p.doubt, most=10, audits=0.1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from steersman.dashboard.live import frame
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 from steersman.data.stored import StoredVariable
-from steersman.store import Frames, Span
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, Frames, GroupWriter, Span, Variable
 from tests.dashboard.serving import unpacked
 
 
@@ -81,6 +84,30 @@ def test_atoms_of_a_crystal_lie_where_they_are_in_their_box(watched: Watched) ->
     meta, film = unpacked(frame.film(watched, walker, row, "positions"))
     assert "box" not in meta
     np.testing.assert_allclose(film["values"][-1].mean(axis=0), 0, atol=1e-5)
+
+
+def test_atoms_whose_species_frames_hold_need_no_topology(finished: RunDirectory) -> None:
+    """They lie in the cell that their frame has, however that is turned."""
+    cell, frames = 2.0 - 2.0 * np.eye(3), finished.frames
+    for name in frames.walkers():
+        rows = Span(name, 0, frames.count(name))
+        kept = {each: frames.read(each, rows) for each in ("time", "segment", "positions")}
+        numbers = np.tile(np.array([29, 79, *[1] * 10], np.int16), (rows.rows, 1))
+        shutil.rmtree(frames.path / name)
+        units = {"positions": Variable(("atom", "xyz"), "nm"), "cell": Variable(("vector", "xyz"), "nm")}
+        writer = GroupWriter(frames.path / name, variables=units)
+        writer.extend(FRAME, {**kept, "numbers": numbers, "cell": np.tile(cell, (rows.rows, 1, 1))})
+        writer.close()
+    watched = Watched.of(History(finished))
+    walker, row = int(watched.table.walker[-1]), int(watched.table.end[-1]) - 1
+    assert frame.frame(watched, walker, row)["topology"]
+    lines = frame.topology(watched).decode().splitlines()
+    assert [line[76:78].strip() for line in lines] == ["Cu", "Au", *["H"] * 10]
+    assert {len(line) for line in lines} == {78}
+    meta, film = unpacked(frame.film(watched, walker, row, "positions"))
+    np.testing.assert_allclose(meta["box"], 10 * cell)
+    stored = Frames(frames.path).row(f"w{walker}", row)["positions"]
+    np.testing.assert_allclose(film["values"][-1], 10 * stored, rtol=1e-6)
 
 
 def test_packed_columns_keep_shape_and_values() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard.live import latent_map
+from steersman.dashboard.live import atoms, latent_map
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.structure import POLYMER, is_contact_map
@@ -62,7 +62,7 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
         "row": row,
         "lineage": segments,
         "variables": [shown(stored) for stored, _ in pictures(watched.history).values()],
-        "topology": watched.directory.topology.exists(),
+        "topology": has_topology(watched),
     }
 
 
@@ -101,9 +101,13 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     names = [str(table.frame(chain[i][0], r)) for i, r in zip(at.tolist(), rows, strict=True)]
     kind = shown(stored)
     if kind["view"] == "molecule":
-        with contextlib.suppress(NothingToDraw):
-            kind |= cell(topology(watched).decode(errors="replace"))
-        values = values.astype(np.float64) * ANGSTROM[stored.units]
+        scale = ANGSTROM[stored.units]
+        if watched.directory.topology.exists():
+            with contextlib.suppress(NothingToDraw):
+                kind |= cell(topology(watched).decode(errors="replace"))
+        elif atoms.known(watched.history):
+            kind |= atoms.box(watched.directory.frames.row(walkers[-1], rows[-1]), scale)
+        values = values.astype(np.float64) * scale
         values = values if "box" in kind else superposed(values)
     if values.dtype.kind == "c":
         kind["label"], values = f"absolute value of {kind['label']}", np.abs(values)
@@ -163,10 +167,15 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
     return said | {"view": view, "across": across}
 
 
+def has_topology(watched: Watched) -> bool:
+    """Whether it is known what its atoms are."""
+    return watched.directory.topology.exists() or atoms.known(watched.history)
+
+
 def topology(watched: Watched) -> bytes:
-    """The run's topology.pdb. Raises: NothingToDraw: it left none."""
+    """The run's topology.pdb, or the species that its frames hold. Raises: NothingToDraw: there is neither."""
     try:
-        content = watched.history.topology
+        content = watched.history.topology or atoms.pdb(watched.history).encode()
     except OddFile as odd:
         raise NothingToDraw(str(odd)) from None
     if not content:

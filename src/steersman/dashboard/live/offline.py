@@ -98,7 +98,7 @@ def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
     table, room = watched.table, MOST_FILM_BYTES
     made = table.made
     deepest = made[np.argsort(-table.generations()[made], kind="stable")]
-    has_topology = watched.directory.topology.exists()
+    has_topology = frame.has_topology(watched)
     for at in _apart(deepest.tolist(), table.parent)[:LINEAGES]:
         walker, row = int(table.walker[at]), int(table.end[at]) - 1
         facts = frame.frame(watched, walker, row)
