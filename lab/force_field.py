@@ -30,7 +30,7 @@ from steersman.stages import loading
 ARMS = ("doubt", "random", "before")
 LABELS, TEMPERATURE_K = 120, 2000.0
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
-RULE = 'label=Doubtful("spread", above=DOUBT, most=10, audits=0.1)'
+RULE = 'label=lambda p: Doubtful("spread", above=p.doubt, most=10, audits=0.1)'
 
 
 def main(arguments: Sequence[str] = ()) -> None:
