@@ -34,13 +34,13 @@ def force_error(model: Any, frame: Mapping[str, np.ndarray], answer: Mapping[str
     return float(np.sqrt(((forces[0] - answer["forces"]) ** 2).sum(axis=1)).max())
 
 
-class Known(dict[str, np.ndarray]):
+class KnownLabels(dict[str, np.ndarray]):
     """Labels that exist, arrays by name, and where they come from."""
 
     source = ""
 
 
-def read(file: str | Path) -> Known:
+def read(file: str | Path) -> KnownLabels:
     """Labels that exist, of a file that ASE reads (`.extxyz`, OUTCAR, ...), structures of the same atoms each.
 
     Returns: numbers (n, A), positions and forces (n, A, 3), cell (n, 3, 3), energy (n,).
@@ -49,7 +49,7 @@ def read(file: str | Path) -> Known:
     each = ase.io.read(file, index=":")
     if any(not np.array_equal(one.numbers, each[0].numbers) for one in each):
         raise BadValue(str(file), "other atoms, or in another order", "give structures of the same atoms each")
-    known = Known({
+    known = KnownLabels({
         "numbers": np.stack([one.numbers for one in each]), "positions": np.stack([one.positions for one in each]),
         "cell": np.stack([box_of(one) for one in each]),
         "energy": np.array([one.get_potential_energy() for one in each]),
