@@ -170,7 +170,7 @@ def failures(history: History) -> pandas.DataFrame:
 
 
 def scores(history: History) -> pandas.DataFrame:
-    """Every published frame that counts, in order of starts: where it lies, its time, its scores (NaN: none yet)."""
+    """Every published frame that counts, in order of starts: where it lies, its time, its scores (NaN: none)."""
     table = frames(history)
     time = since_prepared(history, table["walker"].to_numpy(), table["row"].to_numpy())
     table = _described(table.assign(time=time), history, time=None)
