@@ -28,7 +28,7 @@ import torch
 
 from steersman.apps import shallow_water as sw
 from steersman.apps.shallow_water.forecasts import truncated
-from steersman.apps.shallow_water.solver import _solver, latitudes
+from steersman.apps.shallow_water.solver import latitudes, solver_of
 from steersman.models import Outlook
 from steersman.stages.start import Start
 from steersman.steering.splitting import interval, split, worths
@@ -135,7 +135,7 @@ class Quiet:
 
 def foreseen(states: np.ndarray, days: np.ndarray, left: int) -> np.ndarray:
     """(members, left) outcomes of windows that end 1, 2, ... days later. Args: days: (members, COUNTED) so far."""
-    model, _ = _solver(str(FLOW["case"]), COARSE, 24.0, None, 24.0, False, None, torch.float32, "cpu")
+    model, _ = solver_of(str(FLOW["case"]), COARSE, 24.0, diffusion_hours=24.0)
     state = truncated(model, torch.view_as_complex(torch.from_numpy(states)).permute(1, 2, 3, 0))  # type: ignore[arg-type]
     outcome = []
     for _ in range(left):

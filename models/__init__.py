@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.autoencoder import Autoencoder as Autoencoder
     from steersman.models.networks.committee import Committee as Committee
     from steersman.models.networks.committor import Committor as Committor
+    from steersman.models.networks.corrector import Corrector as Corrector
     from steersman.models.networks.cosmoflow import CosmoFlow as CosmoFlow
     from steersman.models.networks.cvae import CVAE as CVAE
     from steersman.models.networks.deep_tica import DeepTICA as DeepTICA

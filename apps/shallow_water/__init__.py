@@ -1,5 +1,6 @@
 """Shallow water on the rotating sphere."""
 
+from steersman.apps.shallow_water.hybrid import Coarse
 from steersman.apps.shallow_water.solver import (
     STEPS,
     VARIABLES,
@@ -19,6 +20,7 @@ from steersman.apps.shallow_water.solver import (
 __all__ = [
     "STEPS",
     "VARIABLES",
+    "Coarse",
     "Frame",
     "ShallowWater",
     "box",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,9 @@ class Scheme:
         background[:, :, 0] = planetary[:, :, 0]
         background[0, 0, 1] = -math.sqrt(2) * mean_geopotential
         self._background = self._packing.rows(background)[:, None]
-        self._half, self._first, *self._whole = self._propagators(step_s, mean_geopotential, damping)
+        self._half, self._first, *self._whole = (
+            self._packed(each) for each in propagators(sphere.degree, step_s, mean_geopotential, damping)
+        )
         self._kept: dict[int, Workspace] = {}  # by thread
 
     def __getstate__(self) -> dict[str, Any]:
@@ -147,36 +150,37 @@ class Scheme:
             self._kept[thread] = kept = Workspace(grid, room.unbind(0))
         return kept
 
-    def _propagators(self, step: float, mean_geopotential: float, damping: np.ndarray) -> list[Propagator]:
-        """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
+    def _packed(self, factors: Sequence[np.ndarray]) -> Propagator:
+        """Factors of f(L), see `propagators`, of rows: (columns, 1, 1, 2, positions), and twice (2, positions)."""
+        straight, at_rest, speeding, rising = (self._packing.factors(each) for each in factors)
+        diagonal = torch.stack((straight, at_rest, straight, at_rest)[: self._columns])
+        return diagonal[:, None, None], speeding, rising
 
-        f(L) is Re f on the diagonal, (columns, 1, 1, 2, positions), and Im f / w times L beside it: from geopotential
-        to divergence, and from divergence to geopotential, (2, positions).
-        """
-        degree = self._sphere.degree
-        laplace = degree * (degree + 1) / RADIUS**2
-        frequency = np.sqrt(laplace * mean_geopotential)
-        z = 1j * frequency * step
-        one, two, three = (phi(n, z) for n in (1, 2, 3))
-        still = np.ones_like(frequency)
-        functions = (
-            (still, np.exp(z / 2)),
-            (still * step / 2, step / 2 * phi(1, z / 2)),
-            (damping, np.exp(z) * damping),
-            (damping * step / 6, step * (one - 3 * two + 4 * three) * damping),
-            (damping * step / 3, step * (2 * two - 4 * three) * damping),
-            (damping * step / 6, step * (4 * three - two) * damping),
-        )
-        over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
-        propagators = []
-        for at_rest, f in functions:
-            straight = torch.stack([self._packing.factors(each) for each in (f.real, at_rest, f.real, at_rest)])
-            crossed = f.imag * over
-            speeding, rising = (
-                self._packing.factors(each) for each in (crossed * laplace, -crossed * mean_geopotential)
-            )
-            propagators.append((straight[: self._columns, None, None], speeding, rising))
-        return propagators
+
+def propagators(
+    degree: np.ndarray, step_s: float, mean_geopotential: float, damping: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
+
+    Returns: of half a step and what it adds, then of a whole step and what its three derivatives add: Re f on the
+        diagonal, f(0) of what L leaves alone, and Im f / w times L beside it, from geopotential to divergence and from
+        divergence to geopotential; (order, degree - order) each.
+    """
+    laplace = degree * (degree + 1) / RADIUS**2
+    frequency = np.sqrt(laplace * mean_geopotential)
+    z = 1j * frequency * step_s
+    one, two, three = (phi(n, z) for n in (1, 2, 3))
+    still = np.ones_like(frequency)
+    functions = (
+        (still, np.exp(z / 2)),
+        (still * step_s / 2, step_s / 2 * phi(1, z / 2)),
+        (damping, np.exp(z) * damping),
+        (damping * step_s / 6, step_s * (one - 3 * two + 4 * three) * damping),
+        (damping * step_s / 3, step_s * (2 * two - 4 * three) * damping),
+        (damping * step_s / 6, step_s * (4 * three - two) * damping),
+    )
+    over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
+    return [(f.real, at_rest, f.imag * over * laplace, -f.imag * over * mean_geopotential) for at_rest, f in functions]
 
 
 def _together(members: int, fields: int, sphere: SphericalHarmonics) -> int:

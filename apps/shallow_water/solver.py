@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from steersman.apps.errors import SimulationUnstable, wrong_start
 from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water.derivatives import Derivatives
 from steersman.apps.shallow_water.forcing import Forcing
+from steersman.apps.shallow_water.plain_scheme import PlainScheme
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
 from steersman.models.device import best
@@ -30,6 +31,9 @@ from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue, UnknownName
+
+if TYPE_CHECKING:
+    from steersman.models.networks.corrector import Corrector
 
 STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
 # Step x truncation: what is taken by default, and beyond which nothing is stable. In between the smallest waves may
@@ -126,6 +130,7 @@ def run_members(
     rows: int | None = None,
     dtype: torch.dtype = torch.float32,
     device: str = "cpu",
+    corrector: Corrector | None = None,
 ) -> Iterator[list[Frame | Exception]]:
     """Simulate several members at once, each from its start with its seed: a cheap solver takes half the time for each.
 
@@ -141,6 +146,7 @@ def run_members(
         tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
         rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
         device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
+        corrector: network that corrects the state at each report, as it was trained to with this solver, see `Coarse`.
     Returns: for each report a frame of every member; in place of one that was no start or has become unstable, why.
     Raises: BadInput, UnknownName: as `run`, of what is the same for all.
     """
@@ -149,9 +155,12 @@ def run_members(
     given = [None] * len(starts) if parameters is None else list(parameters)
     for each in given or [None]:
         _check(days, report_hours, diffusion_hours, case, each)
-    model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
+    rows = rows_for_networks(truncation) if rows is None and corrector else rows
+    model, beginning = solver_of(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     if isinstance(model, Transport) and len(starts) > 1:
         raise BadValue("starts", len(starts), "give one where the wind is prescribed")
+    if corrector and (made := made_of(model, case, report_hours)) != corrector.config["solver"]:
+        raise BadValue("corrector", made, f"it corrects {corrector.config['solver']}")
     generators = [np.random.default_rng(seed) for seed in seeds]
     drawn = zip(starts, generators, given, strict=True)
     states, failed = [], dict[int, Exception]()
@@ -166,6 +175,7 @@ def run_members(
     for report in range(1, round(days * 24 / report_hours) + 1):
         for _ in range(steps):
             state = model.forced(model.step(state), generators)
+        state = model.corrected(state, corrector) if corrector else state
         time_days, shown, packed = report * report_hours / 24, model.shown(state), _packed(state, len(states))
         frames = list[Frame | Exception]()
         for i, seed in enumerate(seeds):
@@ -290,19 +300,20 @@ def _check(
         raise BadValue("the number of finite parameters", finite, "give 8 of 8, and none in cases other than 'jet'")
 
 
-@functools.lru_cache(maxsize=2)
-def _solver(
+@functools.lru_cache(maxsize=4)
+def solver_of(
     case: str,
     truncation: int,
     report_hours: float,
-    step_s: float | None,
-    diffusion_hours: float | None,
-    tracer: bool,
-    rows: int | None,
-    dtype: torch.dtype,
-    device: str,
+    step_s: float | None = None,
+    diffusion_hours: float | None = 12.0,
+    tracer: bool = False,
+    rows: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+    scheme: type[Scheme] | type[PlainScheme] = Scheme,
 ) -> tuple[ShallowWater | Transport, Case]:
-    """Kept warm between the segments of a process."""
+    """Solver and beginning of a run, see `run_members`; kept warm between the segments of a process."""
     if truncation not in range(5, 342):
         raise BadValue("truncation", truncation, "give 5 to 341, a whole number")
     if device.split(":")[0] not in (here := ("cpu", best().type)):
@@ -323,7 +334,13 @@ def _solver(
     step = report_hours * 3600 / math.ceil(report_hours * 3600 / wanted)
     if beginning.wind is not None:
         return Transport(sphere, beginning, step_s=step), beginning
-    return ShallowWater(sphere, beginning, step_s=step, diffusion_hours=diffusion_hours), beginning
+    return ShallowWater(sphere, beginning, step_s=step, diffusion_hours=diffusion_hours, scheme=scheme), beginning
+
+
+def made_of(model: ShallowWater | Transport, case: str, report_hours: float) -> dict[str, Any]:
+    """What decides how a solver errs until its next report."""
+    numbers = {"truncation": model.sphere.truncation, "step_s": model.step_s, "report_hours": report_hours}
+    return {"case": case, "columns": model.columns, "diffusion_hours": model.diffusion_hours, **numbers}
 
 
 def default_step(truncation: int) -> int:
@@ -373,13 +390,15 @@ class ShallowWater:
             a tracer.
         step_s: seconds of one step.
         diffusion_hours: see `run_members`.
+        scheme: of the step; through that of PlainScheme gradients go.
     Source: Hack and Jakob (1992), NCAR/TN-343; the scheme is in apps/shallow_water/scheme.py.
     """
 
     def __init__(
-        self, sphere: SphericalHarmonics, case: Case, *, step_s: float, diffusion_hours: float | None = None
-    ) -> None:
-        self.sphere, self.step_s = sphere, step_s
+        self, sphere: SphericalHarmonics, case: Case, *, step_s: float, diffusion_hours: float | None = None,
+        scheme: type[Scheme] | type[PlainScheme] = Scheme,
+    ) -> None:  # fmt: skip
+        self.sphere, self.step_s, self.diffusion_hours = sphere, step_s, diffusion_hours
         self.columns = 3 if case.tracer is None else 4
         lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
         self.grid = lat, lon
@@ -390,7 +409,7 @@ class ShallowWater:
         depth = float(((case.depth + 0 * lat) * area).sum())
         decay = 0.0 if diffusion_hours is None else step_s / (3600 * diffusion_hours)
         degree, most = sphere.degree, sphere.truncation * (sphere.truncation + 1)
-        self.scheme = Scheme(
+        self.scheme = scheme(
             sphere, self.columns, step_s=step_s, mean_geopotential=GRAVITY * depth,
             damping=np.exp(-((degree * (degree + 1) / most) ** 2) * decay) * (degree <= sphere.truncation),
             ground=self.ground if np.any(case.orography) else None,
@@ -408,12 +427,14 @@ class ShallowWater:
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
-        u, v, depth = self._field(case.u), self._field(case.v), self._field(case.depth)
-        carried = (
-            [GRAVITY * depth] if case.tracer is None else [GRAVITY * depth, GRAVITY * depth * self._field(case.tracer)]
-        )
+        geopotential = GRAVITY * self._field(case.depth)
+        amount = [] if case.tracer is None else [geopotential * self._field(case.tracer)]
+        return self.of_fields(self._field(case.u), self._field(case.v), geopotential, *amount)
+
+    def of_fields(self, u: torch.Tensor, v: torch.Tensor, *carried: torch.Tensor) -> torch.Tensor:
+        """The state of winds and of geopotential and what else is carried, (members, latitude, longitude) each."""
         spectra = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried)))
-        a, b, *amounts = torch.split(spectra, 1, 2)
+        a, b, *amounts = torch.split(spectra, len(u), 2)
         return torch.cat((self._calculus.curl(a, b), self._calculus.divergence(a, b), *amounts), 2) * self.sphere.inside
 
     def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -428,6 +449,25 @@ class ShallowWater:
         depth, u, v, vorticity, *tracer = self.fields(state)
         fields = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
         return fields | dict(zip(["tracer"], tracer, strict=False))
+
+    def together(self, state: torch.Tensor) -> torch.Tensor:
+        """Height, u and v, (members, 3, latitude, longitude): what networks see."""
+        shown = self.shown(state)
+        return torch.stack([shown[name] for name in ("height", "u", "v")], 1)
+
+    def of_together(self, fields: torch.Tensor) -> torch.Tensor:
+        """The state of such fields."""
+        height, u, v = fields.unbind(1)
+        return self.of_fields(u, v, GRAVITY * height - self.sphere.synthesis(self.ground))
+
+    @torch.no_grad()
+    def corrected(self, state: torch.Tensor, corrector: Corrector) -> torch.Tensor:
+        """The state as a network corrects it; the mass stays the same to the last bit."""
+        before = self.together(state)
+        later = self.of_together(corrector(before.float()).to(before))
+        mass = torch.split(state, len(before), 2)[2][0, 0]
+        torch.split(later, len(before), 2)[2][0, 0] = mass
+        return later
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""

@@ -24,7 +24,7 @@ class Transport:
     Raises: BadValue: see `bump`.
     """
 
-    columns = 2
+    columns, diffusion_hours = 2, None
 
     def __init__(self, sphere: SphericalHarmonics, case: Case, *, step_s: float) -> None:
         self.sphere, self.step_s = sphere, step_s

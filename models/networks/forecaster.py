@@ -5,6 +5,7 @@ Axes: B batch, C channels, H latitudes from the north on a Gaussian grid, W = 2 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Self, overload
 
@@ -19,6 +20,8 @@ from steersman.models.networks.scale import of_alike, spread
 from steersman.models.sphere.fields import analysed, sphere_of, synthesized
 from steersman.system.errors import BadValue
 
+Step = Callable[[Tensor], Tensor]
+STEPPED = 64  # fields that a solver steps at once
 FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
 
 
@@ -81,15 +84,15 @@ class Forecaster(Model):
         step = (later - now) * self.spread * (self.increment > 0)
         return self._bounded(fields, fields + (step - self.keeps * self._average(step)))
 
-    def loss(self, windows: Tensor) -> dict[str, Tensor]:
+    def loss(self, windows: Tensor, *, step: Step | None = None) -> dict[str, Tensor]:
         """Of windows (B, 2 or more times, C, H, W): mean square error of the forecast of all but the first.
 
-        Over the sphere, in variances of the increments.
+        Over the sphere, in variances of the increments. The first of a window is after a step that is corrected.
         """
         fields, *later = windows.unbind(1)
         wrong = []
-        for true in later:
-            fields = self(fields)
+        for number, true in enumerate(later):
+            fields = self(step(fields) if step and number else fields)
             wrong.append(((fields - true) / _or_1(self.increment)) ** 2 * self.area)
         return {"loss": torch.stack([each.mean() for each in wrong]).mean()}
 
@@ -143,6 +146,7 @@ class Forecaster(Model):
         lr: float = 1e-3,
         seed: int = 0,
         unrolled: int = 1,
+        step: Step | None = None,
         init: Self | None = None,
         report: Callable[[Record, Self], object] | None = None,
         **network: Any,
@@ -152,6 +156,8 @@ class Forecaster(Model):
         Args:
             unrolled: steps that are forecast from each frame: more cost as many times more, and teach a network to
                 go on from what it forecast itself.
+            step: a solver's, fields (B, C, H, W) -> fields, through which gradients go; the network corrects what it
+                gives. None: the network forecasts by itself.
             init: a fitted network to go on from, left as it is; used when its architecture is the same, and mean and
                 spread of the data about the same.
             report: called with each epoch's record and the network as it is then.
@@ -164,16 +170,22 @@ class Forecaster(Model):
         cls.check(x, unrolled)
         with seeded(seed):
             model = cls(x.shape[2], x.shape[3], **network)
-        model.measure(x)
-        model.warm_start(of_alike(model, init, "spread"))
         begins = x.shape[1] - unrolled
-        windows = np.stack([x[:, step : begins + step] for step in range(unrolled + 1)], axis=2)
-        samples = torch.from_numpy(windows.reshape(-1, *windows.shape[2:]))
-        report_with_model = None if report is None else lambda record: report(record, model)
-        return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report_with_model)
+        windows = np.stack([x[:, at : begins + at] for at in range(unrolled + 1)], axis=2)
+        samples = windows.reshape(-1, *windows.shape[2:])
+        if step:
+            with torch.no_grad():
+                for part in np.array_split(samples, -(-len(samples) // STEPPED)):
+                    part[:, 0] = step(torch.from_numpy(part[:, 0])).numpy()
+        model.measure(x, samples)
+        model.warm_start(of_alike(model, init, "spread"))
+        loss = functools.partial(cls.loss, step=step)
+        told = None if report is None else lambda record: report(record, model)
+        return fit(model, samples, loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)
 
-    def measure(self, runs: np.ndarray) -> None:
-        """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W).
+    def measure(self, runs: np.ndarray, windows: np.ndarray) -> None:
+        """Take mean and spread of each channel from runs (n, times, C, H, W), and the spread of its increments from
+        windows (m, times, C, H, W).
 
         Increments of spread 0 are those of a channel that does not change, as of mountains: it is kept as it is.
         """
@@ -181,7 +193,8 @@ class Forecaster(Model):
             fields = runs[:, :, channel]
             self.mean[channel] = float(fields.mean(dtype=np.float64))
             self.spread[channel] = float(spread(fields, (0, 1, 2, 3))) or 1.0
-            self.increment[channel] = float(spread(np.diff(fields, axis=1), (0, 1, 2, 3), np.abs(fields).max()))
+            change = windows[:, 1, channel] - windows[:, 0, channel]
+            self.increment[channel] = float(spread(change, (0, 1, 2), np.abs(fields).max()))
 
     @classmethod
     def check(cls, runs: np.ndarray, unrolled: int) -> None:
