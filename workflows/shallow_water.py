@@ -5,20 +5,17 @@
 import numpy as np
 from pydantic import Field
 
-from steersman import Params, Workflow, budget, every
+from steersman import Params, Workflow, budget
 from steersman.apps import shallow_water as sw
-from steersman.models import SphericalUNet
 from steersman.steering import DRAWN, Importance
 
-DAYS, FRAMES, DIFFUSION_HOURS = 6.0, 24, 4.0  # of a run; a frame every 6 h
+DAYS, DIFFUSION_HOURS = 6.0, 4.0  # of a run
 
 
 class Jets(Params):
     truncation: int = Field(31, ge=5, le=341)
     storm_m_s: float = Field(12.4, gt=0)  # northward or southward wind on the last day: one jet in a hundred
     runs: int = Field(200, ge=1)  # budget
-    train_every: int = Field(80, ge=1)  # runs
-    epochs: int = Field(2, ge=1)
 
 
 wf = Workflow("shallow_water", Jets, stop=lambda p: budget(sim_days=p.runs * DAYS))
@@ -32,19 +29,12 @@ def integrate(p, start, out):
         out.append(time=frame.time_days, **frame.stored, **draw)
         if out.stopped: break
 
-@wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
-def fit(p, frames, last):
-    from steersman.apps.shallow_water.forecasts import laws, runs_of
-    return SphericalUNet.fit(runs_of(frames), width=16, epochs=p.epochs, init=last, **laws(p.truncation))
-
 def strength(p, frames):  # of the storm on the last day, above 0 where it is one
     wind = np.abs(frames["v"]).max(axis=(1, 2))
     return {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": frames["time"] > DAYS - 0.01}
 
-@wf.score()
-def measure(p, model, frames):
-    from steersman.apps.shallow_water.forecasts import one_step_error
-    return strength(p, frames) | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
+@wf.score(early=True)
+def measure(p, model, frames): return strength(p, frames) | {name: frames[name] for name in DRAWN}
 
 wf.steer(storms)
 
@@ -60,13 +50,3 @@ def storms_percent(scores): return 100 * storms.estimate(scores).probability
 def extremes(p, results):
     from steersman.apps.shallow_water.figures import probability
     return probability(storms.estimates(results.scores), f"winds along the meridian above {p.storm_m_s:g} m/s")
-
-@wf.figure("How far the network sees")
-def lead_times(p, results):
-    from steersman.apps.shallow_water.figures import forecast_errors
-    return forecast_errors(results.model, results.held_out, diffusion_hours=DIFFUSION_HOURS)
-
-@wf.panel("Where the network errs most")
-def errors(p, results):
-    from steersman.apps.shallow_water.forecasts import error_map
-    return error_map(results.model, results.held_out)

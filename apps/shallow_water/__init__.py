@@ -14,6 +14,7 @@ from steersman.apps.shallow_water.solver import (
     run,
     run_batch,
     run_members,
+    solver_of,
     stationary,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "run",
     "run_batch",
     "run_members",
+    "solver_of",
     "stationary",
 ]

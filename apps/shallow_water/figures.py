@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
-from steersman.apps.shallow_water import forecasts as forecasts
-from steersman.apps.shallow_water.cases import DAY
 from steersman.steering import Scores, Splitting
 from steersman.steering.errors import NoAnswerYet
 from steersman.steering.forecasts import reliability
 from steersman.steering.splitting import probability as exceeds
 
-if TYPE_CHECKING:
-    from steersman.models.networks.forecaster import Forecaster
-
-MOST_RUNS = 8  # that are forecast
-BEGIN_DAYS = 1.0  # when the forecasts of a run begin
 Z_95 = 1.96
 ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}  # where a legend hides nothing
 
@@ -133,46 +125,3 @@ def reliable(
     )
     axes.legend()
     return figure, "Of members that no training saw, at any time before the end; on the line a forecast is reliable."
-
-
-def forecast_errors(
-    model: Forecaster, held_out: Mapping[str, np.ndarray], *, diffusion_hours: float
-) -> tuple[Figure, str]:
-    """Error of the network's forecasts against lead time, beside persistence and a solver that costs as much.
-
-    Args:
-        held_out: stored frames of whole runs that the network has not seen: time (days), height, u, v and state.
-    """
-    true, states, every_s = _begun(held_out)
-    steps, rows = true.shape[1] - 1, true.shape[3]
-    network, network_s = forecasts.timed(lambda: forecasts.forecast(model, true))
-    settings = {"every_s": every_s, "diffusion_hours": diffusion_hours}
-    equal, solver_s = forecasts.as_costly(states, steps * every_s / DAY, network_s, **settings)
-    solver = forecasts.jet_solver(equal, rows=rows, **settings)
-    coarse = forecasts.rollout(solver, forecasts.truncated(solver, states), times=steps + 1, every_s=every_s)
-    curves = {
-        "persistence": forecasts.persistence(true),
-        f"solver at T{equal} ({solver_s / network_s:.1f} times the network's time)": coarse,
-        "network": network,
-    }
-    figure = Figure((7.2, 2.7), layout="constrained")
-    axes = figure.subplots()
-    days = np.arange(steps + 1) * every_s / DAY
-    for (name, forecast), look in zip(curves.items(), (("0.6", "-"), ("0.2", "--"), ("C0", "-")), strict=True):
-        axes.plot(days, forecasts.vrmse(forecast, true)[:, 3], color=look[0], linestyle=look[1], label=name)
-    axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
-    axes.legend(**ABOVE)
-    last = {name: forecasts.vrmse(forecast, true)[-1, 3] for name, forecast in curves.items()}
-    words = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
-    return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {words}."
-
-
-def _begun(held_out: Mapping[str, np.ndarray]) -> tuple[np.ndarray, torch.Tensor, float]:
-    """Runs from the day on which their forecasts begin, the states there, and the seconds between two frames."""
-    day = held_out["time"]
-    runs = forecasts.runs_of(held_out)[:MOST_RUNS]
-    every_days = float(day[1] - day[0])
-    first = round(BEGIN_DAYS / every_days) - 1
-    begun = np.flatnonzero(np.isclose(day, BEGIN_DAYS))[: len(runs)]
-    states = torch.view_as_complex(torch.from_numpy(np.ascontiguousarray(held_out["state"][begun])))
-    return runs[:, first:], states.permute(1, 2, 3, 0), every_days * DAY

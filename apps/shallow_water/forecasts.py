@@ -5,7 +5,6 @@ Runs are (runs, times, 3, latitude, longitude) float32 of height (m), u and v (m
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster
 
 FIELDS = ("height", "u", "v")
-MOST_MAPPED = 512  # frames that error_map forecasts
-BATCH = 64  # fields that a network steps at once
-COARSER = (5, 10, 15, 21, 25, 31)  # truncations of solvers that are compared with
-ALIKE = 1.5  # times as many seconds: the coarsest differ by less, since they are so short
 
 Result = TypeVar("Result")
 
@@ -37,35 +32,6 @@ def runs_of(frames: Mapping[str, np.ndarray]) -> np.ndarray:
     whole = [slice(first, end) for first, end in spans if end - first == longest]
     fields = [frames[name] for name in FIELDS]
     return np.stack([np.stack([field[run] for field in fields], 1) for run in whole])
-
-
-def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.ndarray:
-    """How far each frame is from the forecast of the one before it, (n,), as `vrmse`; 0 where there is none before."""
-    fields = np.stack([frames[name] for name in FIELDS], 1)
-    later = np.flatnonzero(np.diff(frames["time"]) > 0) + 1
-    error = np.zeros(len(fields))
-    with torch.no_grad():
-        for part in np.array_split(later, -(-len(later) // BATCH)) if len(later) else []:
-            predicted = model(torch.from_numpy(fields[part - 1])).numpy()
-            error[part] = _relative(predicted[:, None], fields[part, None])[:, 0].mean(1)
-    return error
-
-
-def error_map(model: Forecaster | None, frames: Mapping[str, np.ndarray] | None) -> tuple[np.ndarray, str] | None:
-    """Where on the sphere one-step forecasts of stored frames err: (latitude, longitude) root mean square, in m of
-    height; and a caption. None before there is a model, or a frame that follows another."""
-    if model is None or frames is None:
-        return None
-    later = (np.flatnonzero(np.diff(frames["time"]) > 0) + 1)[-MOST_MAPPED:]
-    if not len(later):
-        return None
-    fields = np.stack([frames[name] for name in FIELDS], 1)
-    with torch.no_grad():
-        parts = np.array_split(later, -(-len(later) // BATCH))
-        predicted = np.concatenate([model(torch.from_numpy(fields[part - 1])).numpy() for part in parts])
-    error = np.sqrt(((predicted - fields[later])[:, 0] ** 2).mean(axis=0))
-    words = f"{len(later)} held-out forecasts of the next frame err by {error.mean():.3g} m of height on average"
-    return error, f"{words}, by {error.max():.3g} m where they err most."
 
 
 def laws(truncation: int) -> dict[str, Any]:
@@ -90,23 +56,6 @@ def jet_solver(
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
     step_s = every_s / -(-every_s // default_step(truncation))
     return ShallowWater(sphere, jet(lat, lon, np.zeros(8)), step_s=step_s, diffusion_hours=diffusion_hours)
-
-
-def as_costly(
-    states: torch.Tensor, days: float, seconds: float, *, every_s: float, diffusion_hours: float | None
-) -> tuple[int, float]:
-    """The finest solver that takes about so many CPU seconds for so many days from these states; and its seconds.
-
-    Coarser than they are, though they may have cost less: what made them would make no error. The cheapest where all
-    take longer.
-    """
-    taken, truth = {}, states.shape[0] - 1
-    for truncation in [each for each in COARSER if each < truth] or COARSER[:1]:
-        model = jet_solver(truncation, every_s=every_s, diffusion_hours=diffusion_hours)
-        taken[truncation] = timed(functools.partial(stepped, model, truncated(model, states), days))[1]
-    alike = [truncation for truncation in taken if taken[truncation] <= ALIKE * seconds]
-    equal = max(alike, default=min(taken, key=lambda truncation: taken[truncation]))
-    return equal, taken[equal]
 
 
 def timed(function: Callable[[], Result]) -> tuple[Result, float]:

@@ -1,6 +1,6 @@
 """Runs -> the pictures of the dashboard in README and docs/dashboard.md, taken in Chromium.
 
-python docs/figures/dashboard.py RUN_OF_A_PEPTIDE RUN_OF_FLOWS
+python docs/figures/dashboard.py RUN_OF_A_PEPTIDE RUN_OF_SHALLOW_WATER RUN_OF_GALES
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ HERE = Path(__file__).parent
 SETTLED_MS = 1500
 
 
-def main(peptide: str, flows: str) -> None:
+def main(peptide: str, flows: str, gales: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        for run, shots in ((peptide, (overview, dark)), (flows, (sphere,))):
+        for run, shots in ((peptide, (overview, dark)), (flows, (sphere,)), (gales, (panel,))):
             command = [sys.executable, "-m", "steersman.cli", "dashboard", run, "--read-only", "--trust"]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
                 assert server.stdout is not None
@@ -57,13 +57,17 @@ def dark(browser: Any, link: str) -> None:
 
 
 def sphere(browser: Any, link: str) -> None:
-    """A flow on the sphere, and what the workflow's own panel says of the network."""
+    """A flow on the sphere."""
+    opened(browser, link, 1150).locator("#frame").screenshot(path=HERE / "dashboard_sphere.png")
+
+
+def panel(browser: Any, link: str) -> None:
+    """What the workflow's own panel says the network looks at."""
     page = opened(browser, link, 1150)
-    page.locator("#frame").screenshot(path=HERE / "dashboard_sphere.png")
-    page.locator("[data-panel=errors] summary").click()
+    page.locator("[data-panel=looks] summary").click()
     page.wait_for_selector("#panels #globe canvas[data-drawn]", timeout=120_000)
     page.wait_for_timeout(SETTLED_MS)
-    page.locator("[data-panel=errors]").screenshot(path=HERE / "dashboard_panel.png")
+    page.locator("[data-panel=looks]").screenshot(path=HERE / "dashboard_panel.png")
 
 
 if __name__ == "__main__":

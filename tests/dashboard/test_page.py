@@ -45,6 +45,18 @@ PEPTIDE = "".join(
     f"ATOM  {i + 1:5d}  {name:<3s} GLY A{i // 4 + 1:4d}       0.000   0.000   0.000  1.00  0.00           {name[0]}\n"
     for i, name in enumerate(["N", "CA", "C", "O"] * 3)
 )
+GLOBE = """
+import numpy as np
+from steersman import Params, Workflow, budget
+
+wf = Workflow("own", Params, stop=budget(frames=1000))
+
+@wf.simulate()
+def simulate(p, start, out): pass
+
+@wf.panel("What the network looks at")
+def looks(p, results): return np.tile(np.arange(16.0), (8, 1)), "bright to the east"
+"""
 LIVE = """
 import time
 from steersman import Params, Workflow, budget
@@ -344,6 +356,19 @@ def test_an_open_page_says_that_its_server_has_new_tokens(look: Look, made: RunD
         expect(page.locator("#status")).to_have_text("reached its goal")
         assert page.url == f"{served.address}/run/fold-0001/"
         assert page.context.cookies() == []
+
+
+def test_a_panel_of_latitude_and_longitude_is_a_sphere(look: Look, finished: RunDirectory) -> None:
+    """As `gales` shows what its network looks at; it is drawn when it is opened."""
+    finished.workflow.write_text(GLOBE)
+    finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
+    with serving(finished, trusted=True) as served:
+        page = look.open(served)
+        expect(page.locator("[data-panel=looks] canvas")).to_have_count(0)
+        page.locator("[data-panel=looks] summary").click()
+        expect(page.locator("[data-panel=looks] #globe canvas")).to_have_attribute("data-drawn", "8")
+        expect(page.locator("[data-panel=looks]")).to_contain_text("bright to the east")
+    look.check()
 
 
 def test_an_empty_run_opens(look: Look, empty: RunDirectory) -> None:

@@ -40,37 +40,12 @@ def test_the_mean_over_the_sphere_is_wrong_by_one_and_the_truth_by_nothing(store
     np.testing.assert_array_equal(forecasts.vrmse(true, true), 0)
 
 
-def test_the_error_of_a_step_of_persistence_is_that_of_persistence(stored: dict[str, np.ndarray]) -> None:
-    """An untrained network changes nothing; the first frame of a run has none before it."""
-    error = forecasts.one_step_error(SphericalUNet(3, 32, width=8).eval(), stored)
-    assert np.flatnonzero(error == 0).tolist() == [0, 4, 6]
-    pair = forecasts.runs_of(stored)[:1, :2]
-    assert error[1] == pytest.approx(forecasts.vrmse(forecasts.persistence(pair), pair)[1, 3], rel=1e-5)
-
-
-def test_a_map_of_errors_of_persistence_is_the_change_of_the_height(stored: dict[str, np.ndarray]) -> None:
-    found = forecasts.error_map(SphericalUNet(3, 32, width=8).eval(), stored)
-    assert found is not None
-    later = [1, 2, 3, 5, 7, 8, 9]
-    change = stored["height"][later] - stored["height"][[i - 1 for i in later]]
-    np.testing.assert_allclose(found[0], np.sqrt((change**2).mean(axis=0)), rtol=1e-4, atol=1e-3)
-    assert forecasts.error_map(None, stored) is None
-
-
 def test_a_solver_as_fine_as_the_truth_forecasts_the_truth(stored: dict[str, np.ndarray]) -> None:
     solver = forecasts.jet_solver(21, every_s=EVERY_S)
     begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
     state = forecasts.truncated(solver, begun)
     found = forecasts.rollout(solver, state, times=4, every_s=EVERY_S)
     assert forecasts.vrmse(found, forecasts.runs_of(stored)).max() < 1e-4, "float32, another order of members"
-
-
-def test_what_costs_as_much_is_coarser_than_the_states(stored: dict[str, np.ndarray]) -> None:
-    begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
-    settings = {"every_s": EVERY_S, "diffusion_hours": 12.0}
-    assert forecasts.as_costly(begun, 0.25, 1e9, **settings)[0] == 15
-    assert forecasts.as_costly(begun, 0.25, 1e-9, **settings)[0] <= 15
-    assert forecasts.as_costly(begun[:6, :8], 0.25, 1e9, **settings)[0] == 5, "nothing is coarser than T5"
 
 
 @pytest.mark.parametrize("truncation", [5, 12])

@@ -49,7 +49,8 @@ def test_the_plain_scheme_is_the_scheme(case: str, tracer: bool) -> None:
         for scheme in (Scheme, PlainScheme)
     ]
     (fast, beginning), (plain, _) = models
-    assert isinstance(fast, sw.ShallowWater) and isinstance(plain, sw.ShallowWater)
+    assert isinstance(fast, sw.ShallowWater)
+    assert isinstance(plain, sw.ShallowWater)
     begun = fast.spectral(beginning)
     state = torch.stack([begun, begun + fast.bump(np.random.default_rng(1), 50.0)], 3).flatten(2)
     one = other = state
