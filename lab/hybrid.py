@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from lab import jet_forecasts as jets
-from steersman.apps.shallow_water import Coarse, forecasts, solver_of
+from steersman.apps.shallow_water import Coarse, forecasts
 from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
 from steersman.models.networks.corrector import Corrector
@@ -30,7 +30,10 @@ from steersman.models.networks.corrector import Corrector
 COARSE, DAYS, LONG_DAYS, HOURS = 21, 6.0, 30.0, 6.0
 LEADS = {"6 h": 1, "1 d": 4, "2 d": 8, "3 d": 12, "5 d": 20}
 RIVALS = (15, 21, 25, 31, 36)
-STAGES = ({"epochs": 12, "batch": 16, "lr": 1e-3}, {"epochs": 4, "batch": 8, "lr": 2e-4, "unrolled": 4})
+STAGES: tuple[dict[str, Any], ...] = (
+    {"epochs": 12, "batch": 16, "lr": 1e-3},
+    {"epochs": 4, "batch": 8, "lr": 2e-4, "unrolled": 4},
+)
 ROUNDS, RESAMPLED = 15, 2000
 Forecast = Callable[[torch.Tensor], torch.Tensor]  # of a state, 6 h
 
@@ -86,10 +89,12 @@ def trained(solver: Coarse, seen: np.ndarray, seed: int, given: argparse.Namespa
     folder = given.keep / f"{seed}" if given.keep else None
     if folder and folder.exists():
         return Corrector.load(folder)
-    model, begun = None, time.process_time()
+    begun = time.process_time()
+    model: Corrector | None = None
     for stage in STAGES:
         told: dict[str, Any] = {"step": solver, "solver": solver.settings, "kept": (0,), "width": given.width}
         model = Corrector.fit(seen, init=model, seed=seed, report=say, **stage, **told)
+    assert model is not None
     model.card["cpu_s"] = time.process_time() - begun
     if folder:
         model.save(folder)
@@ -114,7 +119,7 @@ def corrected(states: torch.Tensor, model: Corrector) -> np.ndarray:
 
 def hybrid_step(model: Corrector) -> Forecast:
     """A state 6 h later, as a run with a corrector takes it."""
-    solver, _ = solver_of("jet", COARSE, HOURS, rows=model.config["latitudes"])
+    solver = jets.solver(COARSE, rows=model.config["latitudes"])
     return lambda state: solver.corrected(forecasts.stepped(solver, state, HOURS / 24), model)
 
 

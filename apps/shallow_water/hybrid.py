@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from steersman.apps.shallow_water.plain_scheme import PlainScheme
 from steersman.apps.shallow_water.solver import ShallowWater, made_of, rows_for_networks, solver_of
+from steersman.system.errors import BadValue
 
 
 class Coarse:
@@ -27,7 +30,12 @@ class Coarse:
     def __init__(
         self, truncation: int, *, case: str = "jet", hours: float = 6.0, diffusion_hours: float | None = 12.0
     ) -> None:
-        self._made = {"case": case, "truncation": truncation, "report_hours": hours, "diffusion_hours": diffusion_hours}
+        self._made: dict[str, Any] = {
+            "case": case,
+            "truncation": truncation,
+            "report_hours": hours,
+            "diffusion_hours": diffusion_hours,
+        }
         self._model = self._on(rows_for_networks(truncation))
         self._steps = round(hours * 3600 / self._model.step_s)
         self.settings = made_of(self._model, case, hours)
@@ -46,4 +54,7 @@ class Coarse:
         return np.stack(held)
 
     def _on(self, rows: int) -> ShallowWater:
-        return solver_of(**self._made, rows=rows, scheme=PlainScheme)[0]
+        model, _ = solver_of(**self._made, rows=rows, scheme=PlainScheme)
+        if not isinstance(model, ShallowWater):
+            raise BadValue("case", self._made["case"], "give one whose wind is not prescribed")
+        return model

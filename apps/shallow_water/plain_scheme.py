@@ -47,7 +47,7 @@ class PlainScheme:
         ahead = [2 * late - early for late, early in zip(n3, n1, strict=True)]
         n4 = self._tendency(_sum(_applied(half, stage), _applied(first, ahead)))
         derivatives = _applied(once, n1), _applied(middle, _sum(n2, n3)), _applied(last, n4)
-        return torch.cat(_sum(_applied(whole, before), *derivatives), 2)
+        return torch.cat(list(_sum(_applied(whole, before), *derivatives)), 2)
 
     def _tendency(self, parts: Parts) -> Parts:
         vorticity, divergence, *carried = parts

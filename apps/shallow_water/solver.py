@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from steersman.apps.errors import SimulationUnstable, wrong_start
 from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water.derivatives import Derivatives
 from steersman.apps.shallow_water.forcing import Forcing
-from steersman.apps.shallow_water.plain_scheme import PlainScheme
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
 from steersman.models.device import best
@@ -160,7 +159,7 @@ def run_members(
     if isinstance(model, Transport) and len(starts) > 1:
         raise BadValue("starts", len(starts), "give one where the wind is prescribed")
     if corrector and (made := made_of(model, case, report_hours)) != corrector.config["solver"]:
-        raise BadValue("corrector", made, f"it corrects {corrector.config['solver']}")
+        raise BadValue("the solver of corrector=", made, f"it corrects {corrector.config['solver']}")
     generators = [np.random.default_rng(seed) for seed in seeds]
     drawn = zip(starts, generators, given, strict=True)
     states, failed = [], dict[int, Exception]()
@@ -175,7 +174,7 @@ def run_members(
     for report in range(1, round(days * 24 / report_hours) + 1):
         for _ in range(steps):
             state = model.forced(model.step(state), generators)
-        state = model.corrected(state, corrector) if corrector else state
+        state = model.corrected(state, corrector) if corrector and isinstance(model, ShallowWater) else state
         time_days, shown, packed = report * report_hours / 24, model.shown(state), _packed(state, len(states))
         frames = list[Frame | Exception]()
         for i, seed in enumerate(seeds):
@@ -265,8 +264,10 @@ def _begun(
     parameters: np.ndarray | None, perturbation_m: float,
 ) -> torch.Tensor:  # fmt: skip
     """The state of one member to begin with. Raises: BadInput: it is none."""
-    stored = start.state["state"] if "state" in start.state else start.frame.get("state")
-    if parameters is None and stored is not None:
+    stored = None
+    if parameters is None:
+        stored = start.state["state"] if "state" in start.state else start.frame.get("state")
+    if stored is not None:
         state = _stored(model, stored)
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
@@ -311,7 +312,7 @@ def solver_of(
     rows: int | None = None,
     dtype: torch.dtype = torch.float32,
     device: str = "cpu",
-    scheme: type[Scheme] | type[PlainScheme] = Scheme,
+    scheme: Callable[..., Any] = Scheme,
 ) -> tuple[ShallowWater | Transport, Case]:
     """Solver and beginning of a run, see `run_members`; kept warm between the segments of a process."""
     if truncation not in range(5, 342):
@@ -390,13 +391,13 @@ class ShallowWater:
             a tracer.
         step_s: seconds of one step.
         diffusion_hours: see `run_members`.
-        scheme: of the step; through that of PlainScheme gradients go.
+        scheme: makes the step, as Scheme does; through that of PlainScheme gradients go.
     Source: Hack and Jakob (1992), NCAR/TN-343; the scheme is in apps/shallow_water/scheme.py.
     """
 
     def __init__(
         self, sphere: SphericalHarmonics, case: Case, *, step_s: float, diffusion_hours: float | None = None,
-        scheme: type[Scheme] | type[PlainScheme] = Scheme,
+        scheme: Callable[..., Any] = Scheme,
     ) -> None:  # fmt: skip
         self.sphere, self.step_s, self.diffusion_hours = sphere, step_s, diffusion_hours
         self.columns = 3 if case.tracer is None else 4
@@ -419,7 +420,8 @@ class ShallowWater:
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later (ETDRK4)."""
-        return self.scheme.step(state)
+        later: torch.Tensor = self.scheme.step(state)
+        return later
 
     def forced(self, state: torch.Tensor, generators: Sequence[np.random.Generator]) -> torch.Tensor:
         """The state after what drives and damps a climate has acted for a step, with random numbers of each member."""

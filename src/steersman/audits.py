@@ -7,4 +7,5 @@ from steersman.steering.audits import audited as audited
 from steersman.steering.audits import clopper_pearson as clopper_pearson
 from steersman.steering.audits import corrected as corrected
 from steersman.steering.audits import coverage as coverage
+from steersman.steering.audits import mean as mean
 from steersman.steering.audits import saved as saved

@@ -190,3 +190,31 @@ def test_failures_that_many_audits_of_a_bin_share_are_not_left_out_in_silence() 
     assert refused(values)
     values["failed"] = np.arange(400) == np.flatnonzero(values["bin"] == 2)[0]
     assert audits.corrected(values, lambda weights: weights.sum(-1)).audits == 399
+
+
+def runs(n: int, seed: int, wrong: float) -> dict[str, np.ndarray]:
+    """Scores of n runs of mean 3: a third without a surrogate, then one that is wrong by a slope and a shift."""
+    rng = np.random.default_rng(seed)
+    truth, version = 3 + rng.gumbel(-np.euler_gamma, 1, n), np.arange(n) > n // 3
+    said = np.where(version, (1 - wrong) * truth + 5 * wrong + rng.normal(0, 0.1 + wrong, n), truth)
+    failed = version & (rng.random(n) > 0.2)
+    return {"truth": np.where(failed, said, truth), "said": said, "version": version, "failed": failed}
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.3, 1.0])
+def test_a_mean_is_unbiased_and_inside_its_interval_however_wrong_the_surrogate_is(wrong: float) -> None:
+    """1,000 repeats of 240 runs; where it is right it counts as many runs as there are, not as were audited."""
+    found = [audits.mean(runs(240, seed, wrong)) for seed in range(1000)]
+    value, low, high = (np.array([getattr(each, name) for each in found]) for name in ("value", "low", "high"))
+    assert abs(value.mean() - 3) < 3 * value.std() / np.sqrt(len(value))
+    assert 0.92 < ((low < 3) & (high > 3)).mean() < 0.98
+    if not wrong:
+        assert value.std() < 1.2 * np.pi / np.sqrt(6 * 240)
+
+
+def test_a_mean_is_not_known_before_there_are_audits() -> None:
+    values = runs(240, 0, 0.3)
+    assert np.isnan(audits.mean({name: column[:4] for name, column in values.items()}).value)
+    alone = audits.mean(values | {"failed": values["version"]})
+    assert alone.audits == (~values["version"]).sum()
+    assert alone.value == pytest.approx(values["truth"][~values["version"]].mean())

@@ -32,10 +32,12 @@ from numpy.typing import ArrayLike
 from steersman.steering.errors import AuditsRefused
 
 FEWEST = 100  # audits that an answer needs
+FEWEST_OF_MEAN = 5  # of a version, for the scatter of its errors
 FEWEST_IN_BIN = 3  # below, nobody knows how they scatter
 FAILED = 0.1  # of the audits of a bin: more may be what they have in common
 LEVEL = 0.95
 REPLICATES = 400
+Z_95 = 1.96
 
 Values = Mapping[str, Any]
 
@@ -214,6 +216,33 @@ def corrected(
         raise AuditsRefused("the answer is not finite, or that of a replicate", "an answer to any weights")
     low, high = np.quantile(answers[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return Corrected(answers[0], low, high, len(truth))
+
+
+def mean(values: Values) -> Corrected:
+    """The mean of a number over runs: what a surrogate says of all of them, and how wrong it is in the audits.
+
+    It is unbiased however wrong the surrogate is, where runs are independent and audits drawn at random among them.
+    Runs of each version stand for themselves; a version with fewer than 5 audits is left out.
+
+    Args:
+        values: scores `said`, `truth`, `version` and, where not all are audited, `failed`, (n,) each, a row for a run.
+            Runs without a surrogate, of version 0, say the truth.
+    Returns: NaN before there are so many.
+    Source: Sarndal, Swensson and Wretman (1992), Model assisted survey sampling, the difference estimator.
+    """
+    truth, said, version = (_column(values, name) for name in ("truth", "said", "version"))
+    audited = ~_failed(values)
+    runs, audits, total, variance = 0, 0, 0.0, 0.0
+    for each in np.unique(version):
+        mine = version == each
+        n, known = int(mine.sum()), mine & audited
+        if (m := int(known.sum())) >= FEWEST_OF_MEAN:
+            error = truth[known] - said[known]
+            runs, audits, total = runs + n, audits + m, total + n * (said[mine].mean() + error.mean())
+            variance += n**2 * (error.var(ddof=1) * (1 / m - 1 / n) + truth[known].var(ddof=1) / n)
+    value = np.array(total / runs if runs else math.nan)
+    half = Z_95 * math.sqrt(variance) / runs if runs else math.nan
+    return Corrected(value, value - half, value + half, audits)
 
 
 def _bins(values: Values, used: np.ndarray) -> tuple[int, np.ndarray]:

@@ -31,7 +31,8 @@ def step_explicitly(model: ShallowWater, case: Case, state: torch.Tensor) -> tor
     def everything(state: torch.Tensor) -> torch.Tensor:
         vorticity, divergence, height = torch.split(state, 1, 2)
         waves = torch.cat((torch.zeros_like(vorticity), laplace * height, -geopotential * divergence), 2)
-        return model.scheme.tendency(state) + waves
+        rest: torch.Tensor = model.scheme.tendency(state)
+        return rest + waves
 
     k1 = everything(state)
     k2 = everything(state + model.step_s / 2 * k1)

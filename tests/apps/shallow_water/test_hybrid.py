@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -33,7 +35,8 @@ def runs() -> np.ndarray:
 @pytest.fixture(scope="module")
 def corrector(runs: np.ndarray) -> Corrector:
     solver = sw.Coarse(15, hours=HOURS)
-    seen, told = solver.seen(runs[:-1]), {"step": solver, "solver": solver.settings, "kept": (0,), "width": 8}
+    seen = solver.seen(runs[:-1])
+    told: dict[str, Any] = {"step": solver, "solver": solver.settings, "kept": (0,), "width": 8}
     first = Corrector.fit(seen, epochs=30, batch=8, lr=3e-3, **told)
     fitted: Corrector = Corrector.fit(seen, epochs=2, batch=8, unrolled=2, init=first, **told)
     assert fitted.history[-1]["loss"] < 0.7
@@ -92,7 +95,7 @@ def test_a_corrected_step_is_nearer_to_the_finer_solver(runs: np.ndarray, correc
 
 def test_a_run_takes_the_step_that_the_network_was_trained_with(corrector: Corrector) -> None:
     """What the solver cannot hold of a correction is cut off; and a frame is gone on from bit for bit."""
-    settings = {"seed": 1, "truncation": 15, "corrector": corrector}
+    settings: dict[str, Any] = {"seed": 1, "truncation": 15, "corrector": corrector}
     frames = list(sw.run(Start(), days=6, **settings))
     shown = [torch.from_numpy(np.stack([each.height, each.u, each.v]))[None] for each in frames[-2:]]
     solver = sw.Coarse(15, hours=HOURS)
@@ -112,6 +115,13 @@ def test_the_mass_stays_to_the_last_bit_for_a_month(corrector: Corrector) -> Non
 
 
 def test_a_corrector_of_another_solver_is_refused(corrector: Corrector) -> None:
-    for other in ({"truncation": 21}, {"report_hours": 12.0}, {"diffusion_hours": 4.0}, {"case": "galewsky"}):
+    others: tuple[dict[str, Any], ...] = (
+        {"truncation": 21},
+        {"report_hours": 12.0},
+        {"diffusion_hours": 4.0},
+        {"case": "galewsky"},
+    )
+    for other in others:
+        settings: dict[str, Any] = {"truncation": 15, "corrector": corrector} | other
         with pytest.raises(BadValue):
-            next(sw.run(Start(), seed=1, days=1, **{"truncation": 15, "corrector": corrector, **other}))
+            next(sw.run(Start(), seed=1, days=1, **settings))
