@@ -18,12 +18,12 @@ TOLD = {"said": Variable((), "m s-1", "strongest wind by the coarse solver with 
 
 
 class Jets(Params):
-    truncation: int = Field(85, ge=22, le=341)  # of the fine solver
+    truncation: int = Field(63, ge=22, le=341)  # of the fine solver
     coarse: int = Field(21, ge=5)  # of the one that a network corrects
-    learn: int = Field(40, ge=2)  # jets by the fine solver, from which the network learns
+    learn: int = Field(60, ge=2)  # jets by the fine solver, from which the network learns
     audits: float = Field(0.1, gt=0, le=1)  # share of later jets that the fine solver runs, too
     jets: int = Field(600, ge=4)  # budget
-    epochs: int = Field(12, ge=1)
+    epochs: int = Field(16, ge=1)
 
 
 wf = Workflow("hybrid", Jets, stop=lambda p: budget(sim_days=p.jets * DAYS))
