@@ -53,13 +53,15 @@ def fit(p, frames, last):
 
 @wf.score(early=True)
 def tell(p, model, frames):
-    whole = frames["time"] > DAYS - 0.01
-    return {name: frames[name] for name in TOLD} | {"whole": whole, "failed": ~whole | (frames["audited"] == 0)}
+    last = frames["time"] > DAYS - 0.01
+    return {name: frames[name] for name in TOLD} | {"whole": last, "failed": ~last | (frames["audited"] == 0)}
 
-def mean(scores): return audits.mean({name: column[scores.values["whole"]] for name, column in scores.values.items()})
-
-@wf.metric
-def strongest_wind(scores): return mean(scores).value
+def whole(scores): return {name: column[scores.values["whole"]] for name, column in scores.values.items()}
 
 @wf.metric
-def interval(scores): return mean(scores).high - mean(scores).low
+def strongest_wind(scores): return audits.mean(whole(scores)).value
+
+@wf.figure("How wrong the network is")
+def wrong(p, results):
+    from steersman.apps.shallow_water.figures import beside
+    return beside(whole(results.scores), "strongest wind on day 6, m/s")

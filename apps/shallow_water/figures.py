@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from steersman.steering import Scores, Splitting
+from steersman.steering import Scores, Splitting, audits
 from steersman.steering.errors import NoAnswerYet
 from steersman.steering.forecasts import reliability
 from steersman.steering.splitting import probability as exceeds
@@ -125,3 +126,27 @@ def reliable(
     )
     axes.legend()
     return figure, "Of members that no training saw, at any time before the end; on the line a forecast is reliable."
+
+
+def beside(values: Mapping[str, np.ndarray], what: str) -> tuple[Figure, str] | None:
+    """What a surrogate said beside the truth, in all audits, and the mean that they correct.
+
+    Args:
+        values: of whole runs, as `audits.mean` takes them.
+        what: is said, with its unit.
+    Returns: None before there is an audit.
+    """
+    audited = (values["version"] > 0) & (values["failed"] == 0)
+    if not audited.any():
+        return None
+    said, truth = values["said"][audited], values["truth"][audited]
+    figure = Figure((3.8, 3.4), layout="constrained")
+    axes = figure.subplots()
+    ends = [min(said.min(), truth.min()), max(said.max(), truth.max())]
+    axes.plot(ends, ends, color="0.7", lw=0.8)
+    axes.plot(said, truth, "o", ms=3.5, alpha=0.7)
+    axes.set(xlabel=f"by coarse solver and network: {what}", ylabel=f"by the fine solver: {what}")
+    mean, fine = audits.mean(values), values["truth"][values["failed"] == 0]
+    alone = 1.96 * fine.std(ddof=1) / math.sqrt(len(fine)) if len(fine) > 1 else math.inf
+    words = f"Mean of {len(values['said']):,} jets: {mean.value:.4g} (95 %: {mean.low:.4g} to {mean.high:.4g})"
+    return figure, f"{words}; the {len(fine):,} runs of the fine solver alone give {fine.mean():.4g} ± {alone:.2g}."

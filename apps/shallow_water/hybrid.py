@@ -36,25 +36,24 @@ class Coarse:
             "report_hours": hours,
             "diffusion_hours": diffusion_hours,
         }
-        self._model = self._on(rows_for_networks(truncation))
-        self._steps = round(hours * 3600 / self._model.step_s)
-        self.settings = made_of(self._model, case, hours)
+        self._rows = rows_for_networks(truncation)
+        self.settings = made_of(self._on(self._rows), case, hours)
 
     def __call__(self, fields: torch.Tensor) -> torch.Tensor:
         """Fields (B, 3, latitude, longitude) float32, m and m/s, a step later."""
-        state = self._model.of_together(fields)
-        for _ in range(self._steps):
-            state = self._model.step(state)
-        return self._model.together(state)
+        model = self._on(self._rows, str(fields.device))
+        state = model.of_together(fields)
+        for _ in range(round(self._made["report_hours"] * 3600 / model.step_s)):
+            state = model.step(state)
+        return model.together(state)
 
     def seen(self, runs: np.ndarray) -> np.ndarray:
         """What of runs (n, times, 3, latitude, longitude) of a finer solver this one can hold, on its own grid."""
-        fine = self._on(runs.shape[3])
-        held = [self._model.together(fine.of_together(torch.from_numpy(run))).numpy() for run in runs]
-        return np.stack(held)
+        own, fine = self._on(self._rows), self._on(runs.shape[3])
+        return np.stack([own.together(fine.of_together(torch.from_numpy(run))).numpy() for run in runs])
 
-    def _on(self, rows: int) -> ShallowWater:
-        model, _ = solver_of(**self._made, rows=rows, scheme=PlainScheme)
-        if not isinstance(model, ShallowWater):
-            raise BadValue("case", self._made["case"], "give one whose wind is not prescribed")
+    def _on(self, rows: int, device: str = "cpu") -> ShallowWater:
+        model, beginning = solver_of(**self._made, rows=rows, device=device, scheme=PlainScheme)
+        if not isinstance(model, ShallowWater) or beginning.climate:
+            raise BadValue("case", self._made["case"], "give one that nothing drives, and whose wind is not prescribed")
         return model

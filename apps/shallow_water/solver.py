@@ -466,7 +466,7 @@ class ShallowWater:
     def corrected(self, state: torch.Tensor, corrector: Corrector) -> torch.Tensor:
         """The state as a network corrects it; the mass stays the same to the last bit."""
         before = self.together(state)
-        later = self.of_together(corrector(before.float()).to(before))
+        later = self.of_together(corrector.to(before.device)(before.float()).to(before))
         mass = torch.split(state, len(before), 2)[2][0, 0]
         torch.split(later, len(before), 2)[2][0, 0] = mass
         return later

@@ -125,3 +125,9 @@ def test_a_corrector_of_another_solver_is_refused(corrector: Corrector) -> None:
         settings: dict[str, Any] = {"truncation": 15, "corrector": corrector} | other
         with pytest.raises(BadValue):
             next(sw.run(Start(), seed=1, days=1, **settings))
+
+
+@pytest.mark.parametrize("case", ["stirred", "cosine_bell"])
+def test_what_drives_a_flow_is_not_learned_and_then_done_twice(case: str) -> None:
+    with pytest.raises(BadValue):
+        sw.Coarse(15, case=case)
