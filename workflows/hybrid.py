@@ -17,7 +17,7 @@ TOLD = {"said": Variable((), "m s-1", "strongest wind by the coarse solver with 
         "version": Variable((), "1", "there was a network"), "audited": Variable((), "1", "the fine solver ran")}
 
 
-class Jets(Params):
+class Ensemble(Params):
     truncation: int = Field(63, ge=22, le=341)  # of the fine solver
     coarse: int = Field(21, ge=5)  # of the one that a network corrects
     learn: int = Field(60, ge=2)  # jets by the fine solver, from which the network learns
@@ -26,7 +26,7 @@ class Jets(Params):
     epochs: int = Field(16, ge=1)
 
 
-wf = Workflow("hybrid", Jets, stop=lambda p: budget(sim_days=p.jets * DAYS))
+wf = Workflow("hybrid", Ensemble, stop=lambda p: budget(sim_days=p.jets * DAYS))
 
 @wf.simulate(variables=sw.VARIABLES | TOLD)
 def integrate(p, start, out):
