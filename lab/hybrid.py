@@ -187,36 +187,31 @@ def month(runs: np.ndarray, true: np.ndarray) -> dict[str, float]:
 
 def draw(errors: dict[str, np.ndarray], costs: dict[str, np.ndarray], path: Path) -> None:
     """Left: the error against the lead time. Right: that after three days against the cost."""
+    networks = [name for name in errors if name.startswith("corrected")]
     with style.applied():
         figure = style.sheet(2.9)
         left, right = figure.subplots(1, 2)
         days = np.arange(errors["T21"].shape[1]) * jets.FRAME_S / 86400
-        networks = [name for name in errors if name.startswith("corrected")]
         for name, line in (("T21", ":"), ("T31", "--")):
             left.plot(days, errors[name].mean(0), color=style.INK, linestyle=line, label=f"solver at {name}")
         for number, name in enumerate(networks):
             label = None if number else f"T{COARSE} + network ({len(networks)} trained)"
             left.plot(days, errors[name].mean(0), color=style.BLUE, label=label)
-        left.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
-        at = LEADS["3 d"]
+        left.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, 0.6))
+        left.legend(loc="upper left")
+        late = {name: float(error[:, LEADS["3 d"]].mean()) for name, error in errors.items()}
+        cost = {name: 1e3 * float(np.median(values)) for name, values in costs.items()}
         solvers = [f"T{each}" for each in RIVALS]
-        x, y = ([1e3 * np.median(costs[name]) for name in solvers], [errors[name][:, at].mean() for name in solvers])
-        right.plot(x, y, "o-", color=style.INK, label="solvers")
-        for name, *place in zip(solvers, x, y, strict=True):
-            right.annotate(name, place, xytext=(4, 4), textcoords="offset points", fontsize=8)
-        cost = 1e3 * np.median(costs["corrected"])
-        right.plot(
-            [cost] * len(networks),
-            [errors[name][:, at].mean() for name in networks],
-            "s",
-            color=style.BLUE,
-            label=f"T{COARSE} + network",
-        )
+        right.plot([cost[name] for name in solvers], [late[name] for name in solvers], "o-", color=style.INK)
+        for name in solvers:
+            right.annotate(name, (cost[name], late[name]), xytext=(5, 3), textcoords="offset points")
+        found = [late[name] for name in networks]
+        right.plot([cost["corrected"]] * len(found), found, "s", color=style.BLUE)
+        words, place = f"T{COARSE} +\nnetwork", (cost["corrected"], min(found))
+        right.annotate(words, place, xytext=(-8, -28), textcoords="offset points", color=style.BLUE)
         right.set(
             xlabel="CPU time of a simulated day (ms)", ylabel="VRMSE after 3 days", xlim=(0, None), ylim=(0, None)
         )
-        style.legend_above(left)
-        style.legend_above(right)
         figure.savefig(path, dpi=170)
 
 

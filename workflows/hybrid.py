@@ -9,6 +9,7 @@ from pydantic import Field
 from steersman import Params, Workflow, audits, budget, every, models
 from steersman.apps import shallow_water as sw
 from steersman.apps.shallow_water.forecasts import runs_of
+from steersman.stages.start import Start
 from steersman.store import Variable
 
 DAYS, REPORTS = 6.0, 24  # of a jet; a report every 6 h, when the network corrects
@@ -22,28 +23,32 @@ class Ensemble(Params):
     coarse: int = Field(21, ge=5)  # of the one that a network corrects
     learn: int = Field(60, ge=2)  # jets by the fine solver, from which the network learns
     audits: float = Field(0.1, gt=0, le=1)  # share of later jets that the fine solver runs, too
-    jets: int = Field(600, ge=4)  # budget
+    jets: int = Field(1000, ge=4)  # budget
     epochs: int = Field(16, ge=1)
 
 
 wf = Workflow("hybrid", Ensemble, stop=lambda p: budget(sim_days=p.jets * DAYS))
 
-@wf.simulate(variables=sw.VARIABLES | TOLD)
-def integrate(p, start, out):
-    rng, network = np.random.default_rng(out.seed), start.model
-    jet = {"seed": out.seed, "parameters": rng.standard_normal(8), "days": DAYS}
-    audited = network is None or rng.random() < p.audits
-    fine = list(sw.run(start, truncation=p.truncation, **jet)) if audited else []
-    quick = list(sw.run(start, truncation=p.coarse, corrector=network, **jet)) if network else fine
-    said, truth = (np.hypot(runs[-1].u, runs[-1].v).max() for runs in (quick, fine or quick))
-    told = {"said": said, "truth": truth, "version": network is not None, "audited": audited}
-    seen = sw.Coarse(p.coarse).seen(fields(fine)[None])[0] if audited else fields(quick)
-    for number in range(0 if audited else REPORTS - 1, REPORTS):  # what the fine solver ran is learned from
-        height, u, v = seen[number]
-        out.append(time=(number + 1) * DAYS / REPORTS, height=height, u=u, v=v, **told)
-        if out.stopped: break
+@wf.simulate(variables=sw.VARIABLES | TOLD, batch=8)
+def integrate(p, starts, outs):
+    draws, network = [np.random.default_rng(out.seed) for out in outs], starts[0].model
+    points, solver = [rng.standard_normal(8) for rng in draws], sw.Coarse(p.coarse)
+    audited = [network is None or rng.random() < p.audits for rng in draws]
+    fine = winds(np.flatnonzero(audited), points, truncation=p.truncation)
+    quick = winds(range(len(outs)), points, truncation=p.coarse, corrector=network) if network else fine
+    for jet, out in enumerate(outs):
+        said, truth = (np.hypot(*runs[jet][-1, 1:]).max() for runs in (quick, fine if audited[jet] else quick))
+        told = {"said": said, "truth": truth, "version": network is not None, "audited": audited[jet]}
+        seen = solver.seen(fine[jet][None])[0] if audited[jet] else quick[jet]
+        for number in range(0 if audited[jet] else REPORTS - 1, REPORTS):  # of the fine solver all, to be learned from
+            height, u, v = seen[number]
+            out.append(time=(number + 1) * DAYS / REPORTS, height=height, u=u, v=v, **told)
 
-def fields(frames): return np.stack([np.stack([frame.height, frame.u, frame.v]) for frame in frames])
+def winds(jets, points, **solver):  # jet -> (reports, 3, latitude, longitude) height, u, v
+    given = {"seeds": list(jets), "parameters": [points[jet] for jet in jets]}
+    reports = sw.run_members([Start()] * len(given["seeds"]), days=DAYS, **given, **solver) if len(jets) else []
+    runs = np.array([[[frame.height, frame.u, frame.v] for frame in frames] for frames in reports])
+    return {jet: runs[:, number] for number, jet in enumerate(jets)}
 
 @wf.train(when=lambda p: every(frames=p.learn * REPORTS, last=p.learn * REPORTS))  # then it stays as it is
 def fit(p, frames, last):
@@ -64,4 +69,4 @@ def strongest_wind(scores): return audits.mean(whole(scores)).value
 @wf.figure("How wrong the network is")
 def wrong(p, results):
     from steersman.apps.shallow_water.figures import beside
-    return beside(whole(results.scores), "strongest wind on day 6, m/s")
+    return beside(whole(results.scores), "strongest wind on day 6", "m/s")

@@ -128,12 +128,12 @@ def reliable(
     return figure, "Of members that no training saw, at any time before the end; on the line a forecast is reliable."
 
 
-def beside(values: Mapping[str, np.ndarray], what: str) -> tuple[Figure, str] | None:
+def beside(values: Mapping[str, np.ndarray], what: str, unit: str) -> tuple[Figure, str] | None:
     """What a surrogate said beside the truth, in all audits, and the mean that they correct.
 
     Args:
         values: of whole runs, as `audits.mean` takes them.
-        what: is said, with its unit.
+        what: is said, in this unit.
     Returns: None before there is an audit.
     """
     audited = (values["version"] > 0) & (values["failed"] == 0)
@@ -145,8 +145,8 @@ def beside(values: Mapping[str, np.ndarray], what: str) -> tuple[Figure, str] | 
     ends = [min(said.min(), truth.min()), max(said.max(), truth.max())]
     axes.plot(ends, ends, color="0.7", lw=0.8)
     axes.plot(said, truth, "o", ms=3.5, alpha=0.7)
-    axes.set(xlabel=f"by coarse solver and network: {what}", ylabel=f"by the fine solver: {what}")
+    axes.set(title=what, xlabel=f"coarse solver + network ({unit})", ylabel=f"fine solver ({unit})")
     mean, fine = audits.mean(values), values["truth"][values["failed"] == 0]
     alone = 1.96 * fine.std(ddof=1) / math.sqrt(len(fine)) if len(fine) > 1 else math.inf
-    words = f"Mean of {len(values['said']):,} jets: {mean.value:.4g} (95 %: {mean.low:.4g} to {mean.high:.4g})"
+    words = f"Mean of {len(values['said']):,} jets: {mean.value:.4g} {unit} (95 %: {mean.low:.4g} to {mean.high:.4g})"
     return figure, f"{words}; the {len(fine):,} runs of the fine solver alone give {fine.mean():.4g} ± {alone:.2g}."
