@@ -177,17 +177,18 @@ def test_calibration_and_domain_are_those_of_the_scores_before_anybody_asked_for
     assert found["audits"] is None, "scores without audits"
 
 
-def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirectory) -> None:
-    """Errors of 1 meV of energies of 10^5 eV."""
+@pytest.mark.parametrize("counted", [True, False])
+def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirectory, counted: bool) -> None:
+    """Errors of 1 meV of energies of 10^5 eV; what they cost is said where it was counted."""
     shutil.rmtree(finished.scores / "0001")
     rows, n = 12 * FRAMES, SLOTS * 12 * FRAMES
     rng, said = np.random.default_rng(0), -1e5 + np.random.default_rng(1).random(n)
     truth = said + rng.normal(0, 1e-3, n)
     writer = GroupWriter(finished.scores / "0001", attributes={"model": 1})
+    cost = {"steps": np.full(n, 10), "trained_steps": np.repeat([500, 700], [30, n - 30])} if counted else {}
     writer.extend(FRAME, {
         "walker": np.repeat(np.arange(SLOTS, dtype=np.int32), rows), "row": np.tile(np.arange(rows), SLOTS),
-        "said": said, "truth": truth, "version": np.repeat([1, 2], [30, n - 30]),
-        "steps": np.full(n, 10), "trained_steps": np.repeat([500, 700], [30, n - 30]),
+        "said": said, "truth": truth, "version": np.repeat([1, 2], [30, n - 30]), **cost,
     })  # fmt: skip
     writer.close()
     answer = answers.answer(Watched.of(History(finished)), "models", {})
@@ -198,7 +199,7 @@ def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirec
     assert newest["judged"] == n - 30 - 19
     assert newest["low"] <= 0.95 <= newest["high"]
     assert newest["bound"] == pytest.approx(1.96e-3, rel=0.4)
-    assert f"{n:,}" in found["saved"]
+    assert (f"{n:,}" in found["saved"]) == bool(found["saved"]) == counted
     for each, errors in zip(found["versions"], np.split(np.abs(truth - said), [30]), strict=True):
         np.testing.assert_array_equal(each["errors"], errors[19:])
         held = errors[19:] <= np.array(each["bounds"])

@@ -16,7 +16,7 @@ from steersman.steering.errors import AuditsRefused
 LABELS = ("IpUpdateTime", "FwdTime", "BwdTime", "WtUpdateTime", "SyncTime")  # DeepEx's, of a training's profile
 SPREADS, ERRORS = ("spread", "uncertainty", "disagreement"), ("error", "residual")  # scores that a calibration needs
 INSIDE = ("inside", "in_domain", "trusted", "valid")  # scores that say whether a frame is in the model's domain
-AUDITS = {"truth", "said", "version", "steps", "trained_steps"}  # scores of audited surrogates
+AUDITS, COUNTED = {"truth", "said", "version"}, {"steps", "trained_steps"}  # scores of audited surrogates
 BINS = 12
 MOST_BINS_OF_STARTS = 60
 MOST_FRAMES = 200_000  # that calibration looks at
@@ -93,14 +93,15 @@ def audited(watched: Watched) -> dict[str, Any] | None:
         return None
     scores = watched.history.scores
     try:
-        versions, spent = audits.coverage(scores.values), audits.saved(scores.values)
+        versions = audits.coverage(scores.values)
+        saved = str(audits.saved(scores.values)) if set(cloud.scores) >= COUNTED else ""
     except AuditsRefused:
         return None
     hours = watched.clock.elapsed(table.moments(table.of_frames(scores.walker, scores.row), scores.row)) / 3600
     truth = variables(watched.history).get("truth")
     return {
         "versions": [_audited(each, hours[each.frame]) for each in versions],
-        "saved": str(spent),
+        "saved": saved,
         "error": truth.named("error") if truth else "error",
     }
 
