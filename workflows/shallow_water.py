@@ -33,7 +33,7 @@ def strength(p, frames):  # of the storm on the last day, above 0 where it is on
     wind = np.abs(frames["v"]).max(axis=(1, 2))
     return {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": frames["time"] > DAYS - 0.01}
 
-@wf.score(early=True)
+@wf.score()
 def measure(p, model, frames): return strength(p, frames) | {name: frames[name] for name in DRAWN}
 
 wf.steer(storms)
