@@ -92,7 +92,7 @@ def trained(solver: Coarse, seen: np.ndarray, seed: int, given: argparse.Namespa
     begun = time.process_time()
     model: Corrector | None = None
     for stage in STAGES:
-        told: dict[str, Any] = {"step": solver, "solver": solver.settings, "kept": (0,), "width": given.width}
+        told: dict[str, Any] = {"step": solver, "kept": (0,), "width": given.width}
         model = Corrector.fit(seen, init=model, seed=seed, report=say, **stage, **told)
     assert model is not None
     model.card["cpu_s"] = time.process_time() - begun

@@ -52,9 +52,7 @@ def winds(jets, points, **solver):  # jet -> (reports, 3, latitude, longitude) h
 
 @wf.train(when=lambda p: every(frames=p.learn * REPORTS, last=p.learn * REPORTS))  # then it stays as it is
 def fit(p, frames, last):
-    solver = sw.Coarse(p.coarse)
-    told = {"step": solver, "solver": solver.settings, "kept": (0,), "epochs": p.epochs}
-    return models.Corrector.fit(runs_of(frames), **told)
+    return models.Corrector.fit(runs_of(frames), step=sw.Coarse(p.coarse), kept=(0,), epochs=p.epochs)
 
 @wf.score(early=True)
 def tell(p, model, frames):

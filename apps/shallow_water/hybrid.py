@@ -16,7 +16,7 @@ class Coarse:
     """Height, u and v on the smallest grid that networks take -> the same some hours later.
 
         solver = Coarse(21)
-        model = models.Corrector.fit(solver.seen(runs), step=solver, solver=solver.settings, kept=(0,))
+        model = models.Corrector.fit(solver.seen(runs), step=solver, kept=(0,))
 
     Args:
         truncation: of the solver, below that of the runs that a network learns from.

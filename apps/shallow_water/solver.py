@@ -158,8 +158,8 @@ def run_members(
     model, beginning = solver_of(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     if isinstance(model, Transport) and len(starts) > 1:
         raise BadValue("starts", len(starts), "give one where the wind is prescribed")
-    if corrector and (made := made_of(model, case, report_hours)) != corrector.config["solver"]:
-        raise BadValue("the solver of corrector=", made, f"it corrects {corrector.config['solver']}")
+    if corrector and (made := made_of(model, case, report_hours)) != (meant := corrector.config.get("solver")):
+        raise BadValue("the solver of corrector=", made, f"it corrects {meant}")
     generators = [np.random.default_rng(seed) for seed in seeds]
     drawn = zip(starts, generators, given, strict=True)
     states, failed = [], dict[int, Exception]()

@@ -12,7 +12,7 @@ from steersman.apps import shallow_water as sw
 from steersman.apps.shallow_water.plain_scheme import PlainScheme
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.solver import solver_of
-from steersman.models import Corrector
+from steersman.models import Corrector, SphericalUNet
 from steersman.stages.start import Start
 from steersman.system.errors import BadValue
 
@@ -36,7 +36,7 @@ def runs() -> np.ndarray:
 def corrector(runs: np.ndarray) -> Corrector:
     solver = sw.Coarse(15, hours=HOURS)
     seen = solver.seen(runs[:-1])
-    told: dict[str, Any] = {"step": solver, "solver": solver.settings, "kept": (0,), "width": 8}
+    told: dict[str, Any] = {"step": solver, "kept": (0,), "width": 8}
     first = Corrector.fit(seen, epochs=30, batch=8, lr=3e-3, **told)
     fitted: Corrector = Corrector.fit(seen, epochs=2, batch=8, unrolled=2, init=first, **told)
     assert fitted.history[-1]["loss"] < 0.7
@@ -125,6 +125,8 @@ def test_a_corrector_of_another_solver_is_refused(corrector: Corrector) -> None:
         settings: dict[str, Any] = {"truncation": 15, "corrector": corrector} | other
         with pytest.raises(BadValue):
             next(sw.run(Start(), seed=1, days=1, **settings))
+    with pytest.raises(BadValue):
+        next(sw.run(Start(), seed=1, days=1, truncation=15, corrector=SphericalUNet(3, 24, width=8)))
 
 
 @pytest.mark.parametrize("case", ["stirred", "cosine_bell"])
