@@ -18,7 +18,7 @@ TOLD = {"said": Variable((), "m s-1", "strongest wind by the coarse solver with 
         "version": Variable((), "1", "there was a network"), "audited": Variable((), "1", "the fine solver ran")}
 
 
-class Ensemble(Params):
+class Winds(Params):
     truncation: int = Field(63, ge=22, le=341)  # of the fine solver
     coarse: int = Field(21, ge=5)  # of the one that a network corrects
     learn: int = Field(60, ge=2)  # jets by the fine solver, from which the network learns
@@ -27,15 +27,15 @@ class Ensemble(Params):
     epochs: int = Field(16, ge=1)
 
 
-wf = Workflow("hybrid", Ensemble, stop=lambda p: budget(sim_days=p.jets * DAYS))
+wf = Workflow("hybrid", Winds, stop=lambda p: budget(sim_days=p.jets * DAYS))
 
 @wf.simulate(variables=sw.VARIABLES | TOLD, batch=8)
 def integrate(p, starts, outs):
     draws, network = [np.random.default_rng(out.seed) for out in outs], starts[0].model
     points, solver = [rng.standard_normal(8) for rng in draws], sw.Coarse(p.coarse)
     audited = [network is None or rng.random() < p.audits for rng in draws]
-    fine = winds(np.flatnonzero(audited), points, truncation=p.truncation)
-    quick = winds(range(len(outs)), points, truncation=p.coarse, corrector=network) if network else fine
+    fine = flows(np.flatnonzero(audited), points, truncation=p.truncation)
+    quick = flows(range(len(outs)), points, truncation=p.coarse, corrector=network) if network else fine
     for jet, out in enumerate(outs):
         said, truth = (np.hypot(*runs[jet][-1, 1:]).max() for runs in (quick, fine if audited[jet] else quick))
         told = {"said": said, "truth": truth, "version": network is not None, "audited": audited[jet]}
@@ -44,7 +44,7 @@ def integrate(p, starts, outs):
             height, u, v = seen[number]
             out.append(time=(number + 1) * DAYS / REPORTS, height=height, u=u, v=v, **told)
 
-def winds(jets, points, **solver):  # jet -> (reports, 3, latitude, longitude) height, u, v
+def flows(jets, points, **solver):  # jet -> (reports, 3, latitude, longitude) height, u, v
     given = {"seeds": list(jets), "parameters": [points[jet] for jet in jets]}
     reports = sw.run_members([Start()] * len(given["seeds"]), days=DAYS, **given, **solver) if len(jets) else []
     runs = np.array([[[frame.height, frame.u, frame.v] for frame in frames] for frames in reports])
