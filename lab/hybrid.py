@@ -67,7 +67,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         "cost over T31": interval(costs["corrected"] / costs["T31"]),
         "training_cpu_s": [round(model.card["cpu_s"]) for model in models] + [round(simulated_s)],
         "parameters": models[0].parameter_count,
-        "month": {name: month(runs, long) for name, runs in rolled.items() if name in ("T21", "T31", "corrected 0")},
+        "month": {
+            name: month(runs, long)
+            for name, runs in rolled.items()
+            if name in ("T21", "T31") or name.startswith("corrected")
+        },
     }
     print(json.dumps(found))
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
-from steersman.apps.shallow_water import ShallowWater, default_step
-from steersman.apps.shallow_water.cases import DAY, GRAVITY, MEAN_DEPTH, jet
-from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.apps.shallow_water import ShallowWater, solver_of
+from steersman.apps.shallow_water.cases import DAY, GRAVITY, MEAN_DEPTH
 
 if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster
@@ -52,10 +51,9 @@ def jet_solver(
     truncation: int, *, every_s: float, rows: int | None = None, diffusion_hours: float | None = 12.0
 ) -> ShallowWater:
     """A float32 solver of jets whose safe step is a part of `every_s`."""
-    sphere = SphericalHarmonics(truncation, rows=rows, dtype=torch.float32)
-    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
-    step_s = every_s / -(-every_s // default_step(truncation))
-    return ShallowWater(sphere, jet(lat, lon, np.zeros(8)), step_s=step_s, diffusion_hours=diffusion_hours)
+    model, _ = solver_of("jet", truncation, every_s / 3600, rows=rows, diffusion_hours=diffusion_hours)
+    assert isinstance(model, ShallowWater)
+    return model
 
 
 def timed(function: Callable[[], Result]) -> tuple[Result, float]:
