@@ -36,24 +36,16 @@ def day(p, starts, outs):
         out.append(time=f.time_days, age=age, height=f.height, v=f.v, winds=winds, storm=storm)
         out.state(state=f.state)
 
-def seen(frames):  # what a forecast sees: height and wind of the hemisphere, and the box today and yesterday
+def seen(frames):  # by a forecast: height and wind of the hemisphere, and the box today and yesterday
     fields = np.stack([frames["height"], frames["v"]], 1)[:, :, :NORTH]
-    box = np.broadcast_to(frames["winds"][:, 1:, None, None], fields.shape)
-    return np.concatenate([fields, box], 1)
+    return np.concatenate([fields, np.broadcast_to(frames["winds"][:, 1:, None, None], fields.shape)], 1)
 
 def came(frames): return frames.fate("storm", window=range(3, DAYS + 1))  # until any day: the flow knows no age
 
-def error(model, frames):  # of first members that no training saw
-    fate = came(frames)
-    if not len(fate.rows): return 0.0  # none of these has come to its end
-    mean, _ = model.forecast(seen(frames)[fate.rows], fate.lead)
-    return np.average((mean - fate.outcome) ** 2, weights=fate.weight)
+def error(model, frames): return model.error(seen(frames), came(frames))  # of first members that no training saw
 
 @wf.train(when=lambda p: every(frames=p.learn * FRAMES, last=max(p.windows - p.learn, 1) * FRAMES), gate=error)
-def learn(p, frames, last):
-    fate = came(frames)
-    told = {"lead": fate.lead, "weights": fate.weight, "groups": fate.root}
-    return models.Outlook.fit(seen(frames)[fate.rows], fate.outcome, init=last, **told)
+def learn(p, frames, last): return models.Outlook.fit_fate(seen(frames), came(frames), init=last)
 
 @wf.score()
 def forecast(p, model, frames):
@@ -65,22 +57,8 @@ wf.steer(rare)
 @wf.metric
 def probability(scores): return rare.estimate(scores).probability
 
-@wf.figure("Is the forecast reliable?")
-def reliable(p, results):
-    from steersman.apps.shallow_water.figures import reliable
-    if results.model is None or results.held_out is None: return None
-    fate, inputs = came(results.held_out), seen(results.held_out)
-    mean, spread = results.model.forecast(inputs[fate.rows], fate.lead)
-    return reliable(mean, spread, fate.outcome, fate.weight, (0.75 * p.storm_m_s, p.storm_m_s), "m/s")
-
-@wf.figure("How long one waits for it")
-def waiting(p, results):
-    from steersman.apps.shallow_water.figures import return_times
-    return return_times(rare, results.scores, DAYS, f"wind behind the mountain, three days, above {p.storm_m_s:g} m/s")
-
 @wf.panel("What the network looks at")
 def looks(p, results):
-    if results.model is None or results.held_out is None: return None
-    slope = results.model.gradient(seen(results.held_out), 4.0)[:, 1]  # of the wind, four days before the end
+    slope = results.model.gradient(seen(results.held_out), 4.0)[:, 1]
     words = "Bright: where the wind matters four days before. The mountain is in front, the box to the east of it."
     return np.pad(np.sqrt((slope**2).mean(0)), ((0, NORTH), (0, 0))), words

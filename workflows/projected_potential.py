@@ -48,7 +48,6 @@ def error_of_mean(scores): return cbed.errors_of_mean(scores.values, scores.held
 @wf.figure("The potential that the committee finds")
 def found(p, results):
     from steersman.apps.diffraction.figures import potentials
-    if results.model is None: return None
     said = results.model.estimates(seen(results.held_out["pattern"])) * cbed.SCALE_VA
     beside = cbed.errors_of_mean(results.scores.values, results.scores.held_out).mean()
     return potentials(results.held_out, said, beside)

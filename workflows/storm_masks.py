@@ -50,9 +50,9 @@ def rivers(scores): return storms.pooled(scores.values, scores.held_out)["river"
 @wf.figure("What the committee marks")
 def masks(p, results):
     from steersman.apps.storms.figures import masks
-    return masks(results.model, results.held_out, p.channels) if results.model else None
+    return masks(results.model, results.held_out, p.channels)
 
 @wf.figure("Where flows were drawn")
 def draws(p, results):
     from steersman.apps.storms.figures import draws
-    return draws(results.scores.values, results.scores.held_out) if results.model else None
+    return draws(results.scores.values, results.scores.held_out)

@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 RIGHT, WRONG = "C2", "C3"
 
 
-def classes(committee: Committee | None, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str] | None:
-    """A pattern of each class, and whether the committee names it; None before there is a committee.
+def classes(committee: Committee, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str]:
+    """A pattern of each class, and whether the committee names it.
 
     Args:
         frames: `pattern` (n, 120, 85), electrons that were counted, and `label` (n,), their classes.
     """
-    if committee is None:
-        return None
     patterns, labels = frames["pattern"], frames["label"]
     figure = Figure((7.2, 4.6), layout="constrained")
     grid = figure.subplots(len(CRYSTALS), BINS**2, squeeze=False)
@@ -129,15 +127,13 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
     return figure, f"{caption}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
 
 
-def mixed_up(committee: Committee | None, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str] | None:
-    """Patterns of each crystal along its zone axes, and which the committee takes for which; None before there is one.
+def mixed_up(committee: Committee, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str]:
+    """Patterns of each crystal along its zone axes, and which the committee takes for which.
 
     Args:
         frames: `pattern` (n, projections, 120, 85), electrons that were counted, and `label` (n,), the crystals,
             numbers in `zone_axes.CRYSTALS`.
     """
-    if committee is None:
-        return None
     patterns, labels = frames["pattern"], frames["label"]
     crystals, named = zone_axes.CRYSTALS, committee.probabilities(seen(patterns)).mean(1).argmax(1)
     shown, zones = [int(np.argmax(labels == label)) for label in np.unique(labels)], list(ZONES)[: patterns.shape[1]]

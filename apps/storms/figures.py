@@ -57,13 +57,15 @@ def masks(model: Committee, frames: Mapping[str, np.ndarray], choice: str = "all
     return figure, f"{caption}: {'; '.join(words)}."
 
 
-def draws(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[Figure, str]:
-    """Where flows were drawn, and how much the committee disagrees about them.
+def draws(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[Figure, str] | None:
+    """Where flows were drawn, and how much the committee disagrees about them; None before there are scores.
 
     Args:
         values: scores as `judged` gives them.
         held_out: (n,) bool.
     """
+    if "point" not in values:
+        return None
     point, doubt = values["point"], values["disagreement"]
     day = DAYS[0] + point[:, 5] * (DAYS[1] - DAYS[0])
     faster = SPEED[0] + np.maximum(point[:, 0], point[:, 2]) * (SPEED[1] - SPEED[0])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from steersman.models.fitting.schedule import Schedule
 from steersman.models.model import Model
 from steersman.models.networks.scale import ROUNDING, of_alike
 from steersman.system.errors import BadValue
+
+if TYPE_CHECKING:
+    from steersman.store.lineages import Fate
 
 ROWS, COLUMNS = 24, 48  # of the grid to which larger fields are averaged
 BELTS, WAVES = 12, 6  # latitudes and zonal wavenumbers that the regression sees
@@ -157,6 +160,26 @@ class Outlook(Model):
             model._learn(small, (rows.outcome - ridge) / (rows.hats @ base), rows, epochs, batch, lr, seed, **settings)
         model._judge(small, plane, ridge, base, rows)
         return model
+
+    @classmethod
+    def fit_fate(cls, inputs: np.ndarray, fate: Fate, **settings: Any) -> Self:
+        """Fit to what came of frames, as `frames.fate` has it.
+
+        Args:
+            inputs: (frames, ...) of all frames of that window; settings: of `fit`.
+        """
+        rows, weights, groups = inputs[fate.rows], fate.weight, fate.root
+        return cls.fit(rows, fate.outcome, lead=fate.lead, weights=weights, groups=groups, **settings)
+
+    def error(self, inputs: np.ndarray, fate: Fate) -> float:
+        """Mean squared error of the mean, `ranked`, by weights: for a gate. 0 where nothing came of a frame yet.
+
+        Args: as of `fit_fate`.
+        """
+        if not len(fate.rows):
+            return 0.0
+        mean, _ = self.forecast(inputs[fate.rows], fate.lead)
+        return float(np.average((mean - self.ranked(fate.outcome)) ** 2, weights=fate.weight))
 
     def _begin(self, inputs: np.ndarray, init: Model | None) -> Tensor:
         """Take mean and scale of the inputs, and the network of `init`. Returns: the inputs relative to them."""

@@ -6,15 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
+from steersman.dashboard import rare_event
 from steersman.dashboard.live.views import members
 from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.data.replay import replay
+from steersman.data.results import Results
 from steersman.data.verify import verify
+from steersman.journal import published
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.steering import Splitting
+from steersman.steering.forecasts import reliability
+from steersman.store import Window
 from tests.engine.conftest import completed
 
 pytestmark = pytest.mark.slow
@@ -105,6 +111,22 @@ def test_the_page_shows_each_member_with_its_forecast_and_the_estimate(ran: RunD
     assert max(shown["chance"]) > 0.5 > min(shown["chance"])
     assert all(low <= p <= high for low, p, high in zip(shown["low"], shown["p"], shown["high"], strict=True))
     assert shown["p"] == sorted(shown["p"], reverse=True)
+
+
+def test_its_figures_say_what_came_of_its_members(ran: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    history, rare = History(ran), Splitting("x", above=1.0, window=WINDOW, members=MEMBERS)
+    frames = Window(ran.frames, published.spans(history.state))
+    monkeypatch.setattr(Results, "held_out", frames)  # what trains nothing holds nothing out
+    fate = frames.fate("x", window=WINDOW)
+    chance = ndtr((0.8**fate.lead * frames["x"][fate.rows] - 1) / np.sqrt(1 - 0.8 ** (2 * fate.lead)))
+    bins = [each for each in reliability(chance, fate.outcome > 1, fate.weight) if each.frequency]
+    points = rare_event.reliable(history, rare)[0].axes[0].containers[-1][0].get_xydata()
+    assert len(points) > 3
+    np.testing.assert_allclose(points, [(each.forecast, each.frequency) for each in bins], rtol=1e-6)
+    figure, _ = rare_event.return_times(history, rare)
+    level, time = map(np.asarray, figure.axes[0].lines[0].get_data())
+    assert time[level == 1] == pytest.approx(WINDOW / rare.estimate(history.scores).probability)
+    assert (np.diff(time) >= 0).all()
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory) -> None:

@@ -146,6 +146,7 @@ def test_a_member_that_was_killed_has_no_fate_and_brothers_have_one_root(tmp_pat
     assert fate.rows.tolist() == [0, 2, 0, 2]
     assert fate.outcome.tolist() == [1001.0, 1001.0, 2000.0, 2000.0]
     assert fate.weight.tolist() == [0.25, 0.25, 0.75, 0.75]
+    assert window["outcome"][fate.last].tolist() == fate.outcome.tolist()
     assert fate.lead.tolist() == [2, 1, 2, 1]
     assert len(set(fate.root.tolist())) == 1
     any_age = window.fate("outcome", window=range(2, WINDOW + 1))

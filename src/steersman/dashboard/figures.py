@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from steersman.dashboard import style, yardsticks
+from steersman.dashboard import rare_event, style, yardsticks
 from steersman.dashboard.figure import PLACED, Draw
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
@@ -79,15 +79,15 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
 
 def of_workflow(workflow: Workflow, params: Params, functions: Functions) -> dict[str, tuple[str, Draw]]:
-    """The yardsticks of a workflow, and what some of its functions draw."""
+    """The yardsticks of a workflow, what belongs to how it steers, and what some of its functions draw."""
 
     def by(function: Callable[[Any, Any], Any]) -> Draw:
         return lambda history: called(function, params, Results(history))
 
+    drawings = {"yardsticks": ("What was reached", lambda history: yardsticks.draw(history, workflow, params))}
     own = {name: (title, by(function)) for name, (title, function) in functions.items()}
-    if not workflow.yardsticks:
-        return own
-    return {"yardsticks": ("What was reached", lambda history: yardsticks.draw(history, workflow, params)), **own}
+    ours = drawings if workflow.yardsticks else {}
+    return ours | rare_event.drawings(workflow.steering_rule(params).policy) | own
 
 
 def drawn(draw: Draw, history: History) -> tuple[Figure, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.journal import published
 from steersman.stages import trust
@@ -25,9 +26,10 @@ def place_of(results: Results, workflow: Workflow) -> str:
 
 
 def placed(results: Results, workflow: Workflow, name: str) -> Callable[[Any, Mapping[str, np.ndarray]], np.ndarray]:
-    """A score under a run's newest model: (params, frames) -> (n, d) float64."""
+    """A score under a run's newest model, if there is one: (params, frames) -> (n, d) float64."""
     assert workflow.scoring
-    score, model = workflow.scoring.function, results.model
+    score = workflow.scoring.function
+    model = results.model if results.history.state.models.newest else None  # of scores that need none
 
     def place(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
         value = np.asarray(score(params, model, frames)[name], np.float64)
@@ -49,16 +51,19 @@ class Results:
 
     @functools.cached_property
     def model(self) -> Any:
-        """The newest `Model` that passed its gate, or None."""
+        """The newest `Model` that passed its gate. Raises: NothingToDraw: none did yet."""
         threadpool_limits(1)  # of a torch that comes within a drawing, too
         version = self._state.models.newest
-        return trust.load_model(self._directory.model(version), self._directory.workflow) if version else None
+        if not version:
+            raise NothingToDraw("no model was accepted yet")
+        return trust.load_model(self._directory.model(version), self._directory.workflow)
 
     @functools.cached_property
-    def held_out(self) -> Window | None:
-        """The frames that no training saw, in order of their starts."""
-        spans = published.spans(self._state, held_out=True)
-        return Window(self._directory.frames, spans) if spans else None
+    def held_out(self) -> Window:
+        """The frames that no training saw, in order of their starts. Raises: NothingToDraw: there are none yet."""
+        if not (spans := published.spans(self._state, held_out=True)):
+            raise NothingToDraw("no frame was held out yet")
+        return Window(self._directory.frames, spans)
 
     def frame(self, index: int) -> dict[str, np.ndarray]:
         """The stored variables of the frame at a position of the scores."""

@@ -152,6 +152,16 @@ class Splitting(Policy):
         shares = [float(each.max() / each.sum()) if beyond.any() else math.nan for each in (of_window, of_member)]
         return Rarity(value, low, high, len(of_window), self.members, int(beyond.sum()), *shares)
 
+    def curve(self, scores: Scores, levels: int = 40) -> dict[float, Rarity]:
+        """What `estimate` says of thresholds, from the median of all outcomes to the largest one, and of `above`.
+
+        Raises: NoAnswerYet: see `estimate`.
+        """
+        whole = self.estimate(scores)
+        outcomes = scores.column(self.outcome)[scores.ends & (scores.age == self.window)]
+        above = np.linspace(np.median(outcomes), outcomes.max(), levels, endpoint=False).tolist()
+        return {at: self.estimate(scores, at) for at in sorted({*above, self.above})} | {self.above: whole}
+
     @staticmethod
     def _steered(over: np.ndarray, windows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends and their windows without those of equal weights: no forecast split them, whatever came of them."""

@@ -26,7 +26,7 @@ class Fate:
     """What came of frames: an entry for each frame and each member that descended from it.
 
     Args:
-        rows: (m,) int64, the frame, a row of the window.
+        rows, last: (m,) int64, the frame, and that at which the member ended, rows of the window.
         outcome: (m, ...) what that member had come to.
         weight: (m,) float64, of the member at its end; 1.0 where members have none.
         root: (m,) int64, a number for each first member, the same for all that descend from it.
@@ -34,6 +34,7 @@ class Fate:
     """
 
     rows: np.ndarray
+    last: np.ndarray
     outcome: np.ndarray
     weight: np.ndarray
     root: np.ndarray

@@ -196,7 +196,7 @@ class Window(Mapping[str, np.ndarray]):
         member, root = (np.repeat(np.array([each[at] for each in fates], np.int64), counts) for at in (1, 2))
         weight = np.array([span.weight for span in self.spans])[pieces.span[member]]
         last = pieces.end[member] - 1
-        return Fate(rows, values[last], weight, root, age[last] - age[rows])
+        return Fate(rows, last, values[last], weight, root, age[last] - age[rows])
 
     @cached_property
     def _lineages(self) -> Lineages:

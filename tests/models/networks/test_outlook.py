@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from steersman.models import Model, Outlook
 from steersman.models.networks.outlook import FOLDS, folds_of
 from steersman.steering import reliability
+from steersman.store.lineages import Fate
 from steersman.system.errors import BadValue
 
 MEMORY, PULL, LAST = np.array([1.0, 2.0, 4.0]), np.array([1.0, -1.0, 2.0]), 4
@@ -152,6 +153,21 @@ def test_of_ranks_a_gap_is_no_wider_than_it_is_rare() -> None:
     assert other.ranked(np.array([500.0])) == pytest.approx(ndtri(np.mean(copies < 4)), abs=0.05)
     assert (np.diff(one.ranked(copies.max() + np.arange(3))) > 0.1).all()
     assert np.array_equal(fitted(20, linear, epochs=1).ranked(copies), copies)
+
+
+def test_what_came_of_frames_is_learned_by_weights_and_roots() -> None:
+    rows, outcome, lead, whose = members(100, linear)
+    weights, order = (
+        np.random.default_rng(0).uniform(0.5, 2, 100)[whose],
+        np.random.default_rng(1).permutation(len(rows)),
+    )
+    fate = Fate(order, order, outcome[order], weights[order], whose[order], lead[order])
+    model = Outlook.fit_fate(rows, fate, epochs=1)
+    same = Outlook.fit(rows[order], outcome[order], lead=fate.lead, weights=fate.weight, groups=fate.root, epochs=1)
+    mean, _ = same.forecast(rows, lead)
+    assert np.array_equal(model.forecast(rows, lead)[0], mean)
+    assert model.error(rows, fate) == pytest.approx(np.sum(weights * (mean - outcome) ** 2) / weights.sum())
+    assert model.error(rows, Fate(*(each[:0] for each in (order, order, outcome, weights, whose, lead)))) == 0
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])

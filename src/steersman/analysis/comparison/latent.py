@@ -26,9 +26,9 @@ def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
 
     Raises: BadValue: the run has no model, or no scores.
     """
-    results = Results(History(directory))
+    results = Results(history := History(directory))
     scores = results.scores
-    if results.model is None or not scores.values or workflow.scoring is None:
+    if not history.state.models.newest or not scores.values or workflow.scoring is None:
         raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")
     name = place_of(results, workflow)
     low, reach = scores.matrix(name).min(axis=0), np.ptp(scores.matrix(name), axis=0)

@@ -12,7 +12,6 @@ from steersman.steering.errors import NoAnswerYet
 from steersman.steering.splitting import probability
 
 MOST_ROUNDS = 30  # the newest ones, of which each member is shown
-LEVELS = 40  # of the curve of return times
 
 
 def answer(watched: Watched) -> dict[str, Any]:
@@ -54,12 +53,9 @@ def _rare(scores: Scores, rare: Splitting) -> dict[str, Any]:
         whole = rare.estimate(scores)
     except NoAnswerYet as none:
         return {"said": str(none)}
-    values = scores.column(rare.outcome)[scores.ends & (scores.age == rare.window)]
-    levels = np.unique(np.append(np.linspace(np.median(values), values.max(), LEVELS)[:-1], rare.above))
-    curve = [rare.estimate(scores, above=float(level)) for level in levels]
-    seen = [(level, each) for level, each in zip(levels.tolist(), curve, strict=True) if each.probability]
+    curve = {level: each for level, each in rare.curve(scores).items() if each.probability}
     return {
         "said": str(whole), "above": rare.above, "outcome": rare.outcome,
-        "levels": [level for level, _ in seen], "p": [each.probability for _, each in seen],
-        "low": [each.low for _, each in seen], "high": [each.high for _, each in seen],
+        "levels": list(curve), "p": [each.probability for each in curve.values()],
+        "low": [each.low for each in curve.values()], "high": [each.high for each in curve.values()],
     }  # fmt: skip
