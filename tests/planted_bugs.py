@@ -109,6 +109,7 @@ BUGS = [
     Bug("steering/splitting.py", "counted = scores.weight[over] * beyond", "counted = beyond / self.members",
         SPLITTING),
     Bug("steering/splitting.py", "scores.root[over]", "np.arange(len(over))", SPLITTING),
+    Bug("worker/tasks.py", "any(each is models for", "all(each is models for", "tests/worker/test_tasks.py"),
     Bug("dashboard/rare_event.py", "column(rare.outcome)[last]", "column(rare.outcome)[before]",
         "tests/engine/test_splitting.py"),
     Bug("models/networks/outlook.py", "weights, groups = inputs[fate.rows], fate.weight",

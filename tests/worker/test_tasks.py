@@ -7,6 +7,8 @@ import os
 import pickle
 import shutil
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,18 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
     assert whole is again
     assert half.energy(0.3) == pytest.approx(whole.energy(0.3) / 2)
     assert none is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("models", ["", "from steersman import models\n"])
+def test_a_training_worker_has_torch_ready_before_the_first_training(models: str, made_run: MadeRun) -> None:
+    train = "@wf.train(when=every(frames=9))\ndef train(p, frames, last): ...\n"
+    score = "@wf.score()\ndef score(p, model, frames): ...\n"
+    run = str(made_run(f"from steersman import every\n{models}{PREPARED}{train}{score}").path)
+    program = f"import sys; from steersman.worker import tasks; tasks.warm_up({run!r})"
+    told = "print('torch' in sys.modules, 'torch._dynamo.convert_frame' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", f"{program}; {told}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(bool(models))] * 2
 
 
 WITH_ATOMS = """
