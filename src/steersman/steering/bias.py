@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -13,6 +13,7 @@ import numpy as np
 
 MOST_NODES = (1000, 120, 32)  # of the table along each axis, by dimensions
 FEWEST_NODES = 8
+TOGETHER = 64  # kernels whose distances from all are computed at once
 BEYOND = 8  # nodes past a period: a natural spline forgets its end within so many
 
 
@@ -73,18 +74,15 @@ class Bias:
     @cached_property
     def table(self) -> np.ndarray:
         """V at the nodes, one axis for each dimension, float64 in kT: from -barrier_kT, where nothing was sampled."""
-        density = self._density([axis[:, None] for axis in self.axes], outer=True)
-        centres = self.centres.astype(float)
-        norm = self._density([centres[:, j : j + 1] for j in range(self.dimensions)], outer=False).mean()
         bias_factor = self.barrier_kT
         strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
-        return np.asarray(self.share * strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
+        density = self._on_the_grid() / self._at_centres().mean()
+        return np.asarray(self.share * strength * np.log(density + math.exp(-self.barrier_kT / strength)))
 
     def density(self, at: np.ndarray, dimension: int = 0) -> np.ndarray:
         """(n,): probability density of the unbiased system along one dimension, as this version was made of it."""
-        centre, width = self.centres[:, dimension].astype(float), self.widths[:, dimension].astype(float)
-        distance = nearest(at[:, None] - centre, self.periods[dimension : dimension + 1]) / width
-        kernels = np.exp(-0.5 * distance**2) / (width * math.sqrt(2 * math.pi))
+        width = self.widths[:, dimension].astype(float) * math.sqrt(2 * math.pi)
+        kernels = np.exp(-0.5 * self._distance(at[:, None], dimension) ** 2) / width
         return np.asarray(kernels @ self.heights.astype(float))
 
     def energy(self, z: Any) -> np.ndarray:
@@ -170,22 +168,34 @@ class Bias:
             knots.append(spline.t)
         return NdBSpline(tuple(knots), values, k=3)
 
-    def _density(self, points: Sequence[np.ndarray], *, outer: bool) -> np.ndarray:
-        """Sum of the kernels at points (n, 1) of each dimension: of their grid, or of each row."""
+    def _on_the_grid(self) -> np.ndarray:
+        """Sum of the kernels at the nodes."""
         factors = []
-        for j, point in enumerate(points):
-            centre, width = self.centres[:, j].astype(float), self.widths[:, j].astype(float)
-            distance = nearest(point - centre, self.periods[j : j + 1]) / width
-            factors.append(np.exp(-0.5 * distance**2) / width)
+        for j, axis in enumerate(self.axes):
+            distance = self._distance(axis[:, None], j)
+            factors.append(np.exp(-0.5 * distance**2) / self.widths[:, j].astype(float))
         factors[0] = factors[0] * self.heights.astype(float)
-        if not outer:
-            return np.asarray(math.prod(factors).sum(axis=1))
         *before, last = factors
         product = np.ones((1, last.shape[1]))
         for factor in before:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
         density = product @ last.T
         return np.asarray(density.reshape([len(factor) for factor in factors]))
+
+    def _at_centres(self) -> np.ndarray:
+        """(k,) sum of the kernels at the centre of each: some rows at a time, which stay in the cache."""
+        height = self.heights.astype(float) / self.widths.astype(float).prod(axis=1)
+        sums = []
+        for first in range(0, len(height), TOGETHER):
+            some = self.centres[first : first + TOGETHER].astype(float)
+            squares = sum(self._distance(some[:, j : j + 1], j) ** 2 for j in range(self.dimensions))
+            sums.append(np.exp(-0.5 * squares) @ height)
+        return np.concatenate(sums)
+
+    def _distance(self, at: np.ndarray, dimension: int) -> np.ndarray:
+        """(n, k): how many widths numbers (n, 1) along a dimension are from each centre."""
+        centre, width = self.centres[:, dimension].astype(float), self.widths[:, dimension].astype(float)
+        return np.asarray(nearest(at - centre, self.periods[dimension : dimension + 1]) / width)
 
 
 def nearest(difference: np.ndarray, periods: np.ndarray) -> np.ndarray:
