@@ -35,6 +35,25 @@ def test_a_softer_copy_has_that_share_of_the_energy_and_its_file_is_the_whole_ve
     assert Bias.from_bytes(half.to_bytes()).energy(z).tolist() == bias.energy(z).tolist()
 
 
+@pytest.mark.parametrize("exploring", [True, False])
+def test_its_table_is_the_formula_of_opes(exploring: bool) -> None:
+    """Of many kernels, along an angle and a length; the norm is the mean density at their centres."""
+    rng, period = np.random.default_rng(3), np.array([2 * np.pi, 0.0])
+    centres, widths, heights = rng.uniform(0, 6, (200, 2)), rng.uniform(0.2, 0.6, (200, 2)), rng.uniform(0.1, 1, 200)
+    bias = Bias(1, 9.0, exploring, *(each.astype(np.float32) for each in (centres, widths, heights)), period)
+
+    def density(at: np.ndarray) -> np.ndarray:
+        apart = at[:, None] - bias.centres.astype(float)
+        apart[..., 0] -= period[0] * np.round(apart[..., 0] / period[0])
+        width = bias.widths.astype(float)
+        return np.asarray(np.exp(-0.5 * ((apart / width) ** 2).sum(-1)) @ (bias.heights / width.prod(1)))
+
+    nodes = np.stack(np.meshgrid(*bias.axes, indexing="ij"), -1).reshape(-1, 2)
+    strength = 8.0 if exploring else 1 - 1 / 9.0
+    relative = density(nodes) / density(bias.centres.astype(float)).mean()
+    np.testing.assert_allclose(bias.table.ravel(), strength * np.log(relative + np.exp(-9.0 / strength)), rtol=1e-5)
+
+
 def test_what_a_coordinate_fluctuates_does_not_depend_on_the_numbers_of_walkers() -> None:
     """To the last bit: in rounds a walker that was lost has another number afterwards."""
     found = scores()
