@@ -40,7 +40,8 @@ def test_its_table_is_the_formula_of_opes(exploring: bool) -> None:
     """Of many kernels, along an angle and a length; the norm is the mean density at their centres."""
     rng, period = np.random.default_rng(3), np.array([2 * np.pi, 0.0])
     centres, widths, heights = rng.uniform(0, 6, (200, 2)), rng.uniform(0.2, 0.6, (200, 2)), rng.uniform(0.1, 1, 200)
-    bias = Bias(1, 9.0, exploring, *(each.astype(np.float32) for each in (centres, widths, heights)), period)
+    single = centres.astype(np.float32), widths.astype(np.float32), heights.astype(np.float32)
+    bias = Bias(1, 9.0, exploring, *single, period)
 
     def density(at: np.ndarray) -> np.ndarray:
         apart = at[:, None] - bias.centres.astype(float)

@@ -22,7 +22,7 @@ from steersman.store import finish
 from steersman.system.errors import told
 from steersman.worker import tasks
 from steersman.worker.last_words import last_words
-from steersman.worker.orders import HANGS, LEAVE, stop_name
+from steersman.worker.orders import HANGS, LEAVE, NEWEST, stop_name
 from steersman.worker.walker import ASIDE, BLOCK_ENDS, REPLACED
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
@@ -68,6 +68,7 @@ class Crew:
         self._done: list[int] = []
         self._heard: dict[int, tuple[float, float]] = {}  # when a walker was heard: by the journal, and by our clock
         self._said: set[tuple[Any, ...]] = set()  # words for walkers that a server has
+        self._newest = 0  # version of the model that walkers were told of
         self._leaving: dict[int, str] = {}  # walkers that are to go home, and why
         self._losses = 0
         self._cause = ""
@@ -96,6 +97,7 @@ class Crew:
         self._set_aside()
         self._replace_failing()
         self._take_back()
+        self._tell_newest()
         for number, why in self._leaving.items():
             self._say(LEAVE, number, why)
         for name in self._recorder.state.stopping:
@@ -104,6 +106,7 @@ class Crew:
     def doubt(self) -> None:
         """A server was lost, and with it the words that it held."""
         self._said.clear()
+        self._newest = 0
 
     @property
     def hopeless(self) -> str:
@@ -211,6 +214,14 @@ class Crew:
         if word not in self._said:
             self._space.put(*word)
             self._said.add(word)
+
+    def _tell_newest(self) -> None:
+        """Let long segments know that there is a newer model (`out.outdated`)."""
+        if (newest := self._recorder.state.models.newest) != self._newest:
+            while self._space.take_nowait(NEWEST, int) is not None:
+                pass
+            self._space.put(NEWEST, newest)
+            self._newest = newest
 
     def _take_back(self) -> None:
         """Take the words off the bus that nobody is left to hear: of segments that have ended, of walkers that went."""

@@ -51,6 +51,11 @@ class Out(Segment):
         self.was_stopped = self._reached(1)
         return self.was_stopped
 
+    @property
+    def outdated(self) -> bool:
+        """Whether this segment may end, for a newer model: with `stopped`."""
+        return self._reached(1)
+
     def append(self, *unnamed: Any, **variables: Any) -> None:
         """Append one frame, see `Segment.append`. Raises: Enough: the segment does not look at `stopped`."""
         if self.frames and self._reached(2):  # the first may come late, after imports and compilations

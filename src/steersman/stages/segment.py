@@ -60,11 +60,13 @@ class Segment:
         space: the run's tuple space; None outside of one.
         workflow: that it is of, for `program`; None outside of one.
         repeats: all that it was told would be so again, bit for bit.
+        newer: looks at the bus whether there is a newer model than that of the start.
     """
 
     space: Any = None
     workflow: Any = None
     repeats: bool = True
+    newer: Callable[[], bool] = staticmethod(lambda: False)
 
     def __init__(
         self,
@@ -89,6 +91,7 @@ class Segment:
         self._like = like
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
         self._asked_at, self._block_ends = math.inf, False
+        self._model_looked_at, self._outdated = -math.inf, False
 
     @property
     def seed(self) -> int:
@@ -195,6 +198,15 @@ class Segment:
         self._look()
         self.was_stopped, self.cut = math.isfinite(self._asked_at), self._block_ends
         return self.was_stopped
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a model was accepted that is newer than `start.model`. A segment that takes hours may end then: the
+        one that goes on from its state has the newest model."""
+        now = time.monotonic()
+        if not self._outdated and now - self._model_looked_at >= look_every_s(now - self._began_at):
+            self._model_looked_at, self._outdated = now, self.newer()
+        return self._outdated
 
     def _look(self) -> None:
         now = time.monotonic()

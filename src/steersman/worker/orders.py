@@ -18,6 +18,7 @@ HANGS = "hangs"  # (segment, its walker's frames, text): why it is to end; it ha
 DONE = "done"  # (start): it was settled, and a walker that gets it again leaves it
 THERE = "there"  # (): is there while the bus holds what the driver has put
 LIKE = "like"  # (walker, shapes of its frames by variable): the run's first, which all others must be like
+NEWEST = "newest"  # (version): of the newest accepted model
 LEAVE = "leave"  # (walker): it is to go home
 REFUSED_S = 24 * 3600.0  # a message that was refused may be looked at for so long
 

@@ -44,7 +44,7 @@ from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
 from steersman.system.random_numbers import drawing
-from steersman.worker.orders import DONE, HANGS, LEAVE, LIKE, refuse, stop_name
+from steersman.worker.orders import DONE, HANGS, LEAVE, LIKE, NEWEST, refuse, stop_name
 from steersman.worker.publisher import Held, Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
@@ -308,7 +308,7 @@ class WalkerProcess:
             name, number, order.seed, group, lambda: self._stop_asked(name), self._until,
             lambda: self._publisher.trouble, self._like,
         )  # fmt: skip
-        out.space = self.space
+        out.space, out.newer = self.space, lambda: self._newest() > order.with_model
         return _Run(held, order, out, group)
 
     def _begin(self, run: _Run, waited_s: float) -> None:
@@ -414,6 +414,13 @@ class WalkerProcess:
         with contextlib.suppress(BusError):
             return self.space.take_nowait(stop_name(segment), segment) is not None
         return False
+
+    def _newest(self) -> int:
+        """Version of the newest accepted model; 0 where there is none, or the bus is away."""
+        with contextlib.suppress(BusError):
+            if word := self.space.read_nowait(NEWEST, int):
+                return int(word[1])
+        return 0
 
     def _cause(self, error: BaseException) -> str:
         """In words; an error about None of a function that reads `prepared` has its reason in what there is not."""
