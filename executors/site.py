@@ -176,10 +176,10 @@ class Site(Schedulers):
                 "nodes are requested, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
                 f"or another of {', '.join(SCHEDULERS)}"
             )
-        if self.simulation.mpi and self.scheduler and not self.scheduler.MPI_WALKERS:
-            can = ", ".join(each.TITLE for each in SCHEDULERS.values() if each.MPI_WALKERS)
-            raise ValueError(f"simulation.mpi: this works with {can}, not with {self.scheduler.TITLE}")
         for role, wanted in self.workers.items():
+            if wanted.mpi_walkers and self.scheduler and not self.scheduler.MPI_WALKERS:
+                can = ", ".join(each.TITLE for each in SCHEDULERS.values() if each.MPI_WALKERS)
+                raise ValueError(f"{role}.mpi: this works with {can}, not with {self.scheduler.TITLE}")
             if wanted.nodes and wanted.walltime_s is None and not self.inside:
                 raise ValueError(f"{role}: nodes of a scheduler need `walltime_s`, the length of a block")
         return self

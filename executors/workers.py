@@ -22,10 +22,10 @@ Affinity = Annotated[
 
 
 class Mpi(Strict):
-    """A walker that is an MPI program over several nodes: PARSL_MPI_PREFIX is what starts it there.
+    """A worker's call is an MPI program over several nodes: PARSL_MPI_PREFIX is what starts it there.
 
     Args:
-        nodes: number of nodes of one walker.
+        nodes: number of nodes of one such program.
         ranks: number of ranks on each node.
         launcher: command that starts the ranks.
         options: further options of the launcher, e.g. "--mpi=pmi2".
@@ -129,27 +129,15 @@ class Workers(Executor):
         return (self.walltime_s or 0.0) / 3600
 
 
-class Walkers(Workers):
-    """Workers that simulate.
+class OfPrograms(Workers):
+    """Workers that may call programs over several nodes.
 
     Args:
-        mpi: each walker is an MPI program on several whole nodes, `{nodes: 2, ranks: 4, launcher: srun}` say; `nodes`
-            of a block are a multiple of these. `workers` and `gpus` are then not used.
-        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames are written there and
-            moved to the run directory every 10 s. Empty: frames are written to the run directory.
-        mps: NVIDIA's MPS daemon runs on each node as long as its walkers, so that walkers that share a GPU compute at
-            the same time, and not in turns.
+        mpi: each worker calls an MPI program on several whole nodes, `{nodes: 2, ranks: 4, launcher: srun}` say;
+            `nodes` of a block are a multiple of these. `workers` and `gpus` are then not used.
     """
 
     mpi: Mpi | None = None
-    scratch: Line = ""
-    mps: bool = False
-
-    @model_validator(mode="after")
-    def _what_mps_shares_is_named(self) -> Self:
-        if self.mps and not self.gpus:
-            raise ValueError("mps: walkers share GPUs by it, so name `gpus`")
-        return self
 
     @model_validator(mode="after")
     def _nodes_are_shared_evenly(self) -> Self:
@@ -168,6 +156,26 @@ class Walkers(Workers):
     @property
     def per_block(self) -> int:
         return self.nodes // self.mpi.nodes if self.mpi else super().per_block
+
+
+class Walkers(OfPrograms):
+    """Workers that simulate.
+
+    Args:
+        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames are written there and
+            moved to the run directory every 10 s. Empty: frames are written to the run directory.
+        mps: NVIDIA's MPS daemon runs on each node as long as its walkers, so that walkers that share a GPU compute at
+            the same time, and not in turns.
+    """
+
+    scratch: Line = ""
+    mps: bool = False
+
+    @model_validator(mode="after")
+    def _what_mps_shares_is_named(self) -> Self:
+        if self.mps and not self.gpus:
+            raise ValueError("mps: walkers share GPUs by it, so name `gpus`")
+        return self
 
 
 class Trainers(Workers):
@@ -190,7 +198,7 @@ class Trainers(Workers):
         return self.per_node
 
 
-class Labellers(Workers):
+class Labellers(OfPrograms):
     """Workers that label, a frame at a time each."""
 
     workers: Count = 1

@@ -57,6 +57,8 @@ MISSING = "tests/engine/test_missing.py"
 LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
 
 BUGS = [
+    Bug("executors/site.py", "if wanted.mpi_walkers and self.scheduler", "if self.simulation.mpi and self.scheduler",
+        "tests/executors/test_site.py"),
     Bug("models/networks/perceptron.py", "_expect_same(type(cv).__name__, model(x), _call(cv, x))", "pass", PERCEPTRON),
     Bug("models/networks/perceptron.py", " + shift * given.sum(axis=1)", "", PERCEPTRON),
     Bug("models/networks/perceptron.py", "np.eye(len(offsets)), shift.numpy()", "np.eye(len(offsets)), 0 * offsets",

@@ -375,14 +375,16 @@ def test_the_other_nodes_of_a_block_go_on_when_one_dies() -> None:
     assert "--no-kill" not in submit_scripts(one)["simulation"]
 
 
-def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["simulation", "labelling"])
+def test_workers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path, role: str) -> None:
     mpi = {"nodes": 6, "blocks": 2, "walltime_s": 600, "mpi": {"nodes": 2, "ranks": 4, "launcher": "srun"}}
-    site = Site.model_validate({"name": "m", "interface": "lo", "simulation": mpi, "slurm": {}})
-    assert (site.simulation.count, site.nodes) == (6, 2), "the walkers are on the first node of a block"
-    executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
+    site = Site.model_validate({"name": "m", "interface": "lo", role: mpi, "slurm": {}})
+    assert site.workers[role].count == 6
+    assert role == "labelling" or site.nodes == 2, "the walkers are on the first node of a block"
+    executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == role)
     assert executor.max_workers_per_block == 3
     assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": "--kill-on-bad-exit=1"}
-    script = submit_scripts(site)["simulation"]
+    script = submit_scripts(site)[role]
     assert "srun" not in script, "the workers run on the first node, and start ranks on the others"
     assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
 
@@ -390,6 +392,8 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
 def test_nodes_that_walkers_cannot_share_or_would_not_find_are_refused() -> None:
     with pytest.raises(BadSite, match=r"simulation.mpi: .*LSF"):
         load_site("lsf", {"simulation.mpi": {"nodes": 2}})
+    with pytest.raises(BadSite, match=r"labelling.mpi: .*LSF"):
+        load_site("lsf", {"labelling": {"nodes": 2, "walltime_s": 600, "mpi": {"nodes": 2}}})
     with pytest.raises(BadSite, match="nodes: 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
 

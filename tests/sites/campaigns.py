@@ -54,7 +54,8 @@ for step in range(20):
         print(total, world.size, nodes, file=open("frames.txt", "a"))
 """
 RANKS = f"""
-import os, shlex, sys
+import os, shlex, subprocess, sys
+from pathlib import Path
 from steersman import Params, Workflow, budget
 from steersman.apps.command import command, lines
 from tempfile import TemporaryDirectory
@@ -71,6 +72,19 @@ def over_nodes(p, start, out):
             total, ranks, nodes = map(float, line.split())
             out.append(x=total, ranks=ranks, nodes=nodes)
 """
+LABELLED = (
+    RANKS.replace("budget(frames=20))", "budget(frames=20) & budget(labels=1))")
+    + f"""
+    out.label()
+
+@wf.label()
+def over_nodes_too(p, frame):
+    program = [*shlex.split(os.environ["PARSL_MPI_PREFIX"]), sys.executable, "-c", {PROGRAM!r}]
+    subprocess.run(program, check=True)
+    total, ranks, nodes = map(float, Path("frames.txt").read_text().splitlines()[-1].split())
+    return {{"total": total, "ranks": ranks, "nodes": nodes}}
+"""
+)
 TRAINED = """
 import os, platform, time
 from pathlib import Path
@@ -105,7 +119,7 @@ def place(p, model, frames):
     z, error = model.encode(frames["contacts"])
     return {"z": z, "error": error}
 """
-WORKFLOWS = {"mpi": RANKS, "pbs-mpi": RANKS, "together": TRAINED, "inside": SCORED}
+WORKFLOWS = {"mpi": LABELLED, "pbs-mpi": RANKS, "together": TRAINED, "inside": SCORED}
 SITES = {  # in the order in which they begin: first those that wait longest
     "chain": """
 simulation: {nodes: 4, workers: 1, walltime_s: 600}
@@ -179,6 +193,7 @@ worker_init: source /nowhere/bin/activate || exit 1
     "mpi": """
 simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
 training: {workers: 1}
+labelling: {nodes: 2, mpi: {nodes: 2, ranks: 1, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
 slurm: {partition: debug}
 """,
     "pbs-mpi": """

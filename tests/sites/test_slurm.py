@@ -24,6 +24,7 @@ from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Scor
 from steersman.journal.state import State
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode
+from steersman.store import Frames
 from tests.sites import accounts
 from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
 from tests.sites.processes import gpus_of_nodes, of_run, stop_interchange
@@ -316,7 +317,8 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
 
 @pytest.mark.parametrize("site", ["mpi", "pbs-mpi"])
 def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: Campaigns, cluster: Cluster) -> None:
-    """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor, srun or mpiexec."""
+    """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor, srun or mpiexec. A
+    label worker has two nodes of its own."""
     campaign = campaigns[site]
     check_nothing_is_lost(campaign.ended("budget"), campaign.directory)
     frames = campaign.directory.frames
@@ -324,6 +326,11 @@ def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: Campaig
         (4, 2)
     }
     assert [float(frames.row("w0", row)["x"]) for row in range(20)] == [6 + 4 * step for step in range(20)]
+    labels = Frames(campaign.directory.labels)
+    answers = [labels.row(group, 0) for group in labels.walkers()]
+    assert [tuple(float(each[name]) for name in ("ranks", "nodes", "total")) for each in answers] == [
+        (2, 2, 1 + 2 * 19)
+    ] * (site == "mpi")
 
 
 def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
