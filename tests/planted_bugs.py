@@ -285,6 +285,8 @@ BUGS = [
         "tests/steering/test_stop.py"),
     Bug("steering/bias.py", "width = self.widths[:, dimension].astype(float) * math.sqrt(2 * math.pi)",
         "width = math.sqrt(2 * math.pi)", BIAS),
+    Bug("journal/modes/labels.py", 'if "label" not in self.state.run.stages:', "if not self.asked:",
+        "tests/engine/test_labeller.py"),
     Bug("worker/walker.py", "self._newest() > order.with_model", "self._newest() > 0", "tests/engine/test_outdated.py"),
     Bug("engine/crew.py", "self._space.put(NEWEST, newest)", "self._space.put(NEWEST, 1)",
         "tests/engine/test_outdated.py"),

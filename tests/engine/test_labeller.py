@@ -139,7 +139,9 @@ class Story:
         group.publish()
 
     def _simulate(self, recorder: Recorder) -> None:
-        recorder.record_all([Run(workflow="x", seed=1, slots=1), Session(host="h", pid=1), Hired(walker=0, slot=0)])
+        stages = ("simulate", "label")
+        run = Run(workflow="x", seed=1, slots=1, stages=stages)
+        recorder.record_all([run, Session(host="h", pid=1), Hired(walker=0, slot=0)])
         if not self.workflow.training:
             recorder.record(Training(model=1, frames=0))
             recorder.record(Trained(model=1, accepted=True, reason="", frames=1))
@@ -423,6 +425,13 @@ def test_between_the_first_model_and_its_scores_nothing_is_asked_for(tmp_path: P
     """A frame at random is worth less than one that the model doubts, which is known in a moment."""
     story = Story(tmp_path / "run", Doubtful("later", above=0.5))
     assert not story.labels.asked
+
+
+def test_where_nothing_is_in_doubt_audits_are_drawn_all_the_same(tmp_path: Path) -> None:
+    """Also before the first label of the run, as where labels of before gave its model."""
+    story = Story(tmp_path / "run", Doubtful("doubt", above=2, most=4, audits=0.1))
+    assert len(story.labels.asked) > 10
+    assert all(each.drawn for each in story.labels.asked.values())
 
 
 def test_a_segment_asks_for_its_own_frame_before_any_rule(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class Labels(Mode):
             self._given[start.start] = start.with_model
 
     def columns(self, starts: np.ndarray) -> dict[str, np.ndarray]:
-        if not self.asked:
+        if "label" not in self.state.run.stages:
             return {}
         of = np.append(np.array(self._given, np.int32), np.int32(0))
         return {"given_model": of[np.where((starts >= 0) & (starts < len(self._given)), starts, -1)]}
