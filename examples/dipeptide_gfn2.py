@@ -6,11 +6,10 @@ pip install tblite; steersman run examples/dipeptide_gfn2.py
 from io import StringIO
 
 import ase.io
-import numpy as np
 from ase.optimize import BFGS
 from pydantic import Field
 
-from steersman import Params, Workflow, budget, every, models, trusted
+from steersman import Params, Workflow, budget, every, trusted
 from steersman.apps import atoms
 from steersman.apps import molecular_dynamics as md
 from steersman.steering import Doubtful, Unsteered
@@ -58,17 +57,9 @@ def quantum(p, frame):
     return atoms.answer(frame, code())
 
 
-def error(model, frames):
-    truth = frames.labelled
-    return np.abs(model.said(truth["positions"], truth["cell"])[1] - truth["forces"]).mean()
-
-
-@wf.train(when=lambda p: every(labels=40, last=p.learn), gate=error)
+@wf.train(when=lambda p: every(labels=40, last=p.learn), gate=atoms.mean_force_error)
 def learn(p, frames, last):
-    truth = frames.labelled
-    known = [truth[name] for name in ("positions", "cell", "energy", "forces")]
-    numbers, epochs = truth["numbers"][0], 80 if last is None else 40
-    return models.Potential.fit(*known, numbers=numbers, init=last, epochs=epochs, cutoff=5.0)
+    return atoms.fit(frames.labelled, init=last, epochs=80 if last is None else 40, cutoff=5.0)
 
 
 @wf.score(early=True)

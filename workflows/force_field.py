@@ -10,7 +10,7 @@ from ase.build import bulk
 from ase.calculators.emt import EMT  # stands for the expensive code: so the truth is known
 from pydantic import Field
 
-from steersman import Params, Workflow, budget, every, models, trusted
+from steersman import Params, Workflow, budget, every, trusted
 from steersman.apps import atoms
 from steersman.steering import Doubtful, Unsteered
 
@@ -46,15 +46,8 @@ def expensive(p, frame):
     time.sleep(p.cost_s)
     return atoms.answer(frame, EMT())
 
-def error(model, frames):  # of audits: forces, eV/angstrom
-    truth = frames.labelled
-    return np.abs(model.said(truth["positions"], truth["cell"])[1] - truth["forces"]).mean()
-
-@wf.train(when=lambda p: every(labels=20, first=40, last=p.learn), gate=error)
-def learn(p, frames, last):
-    truth = frames.labelled
-    told = [truth[name] for name in ("positions", "cell", "energy", "forces")]
-    return models.Potential.fit(*told, numbers=truth["numbers"][0], init=last, epochs=60, batch=8)
+@wf.train(when=lambda p: every(labels=20, first=40, last=p.learn), gate=atoms.mean_force_error)
+def learn(p, frames, last): return atoms.fit(frames.labelled, init=last, epochs=60, batch=8)
 
 @wf.score(early=True)
 def score(p, model, frames):

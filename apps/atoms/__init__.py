@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from steersman.apps.atoms.dynamics import run as run
     from steersman.apps.atoms.labels import ANSWERS as ANSWERS
     from steersman.apps.atoms.labels import answer as answer
+    from steersman.apps.atoms.labels import fit as fit
     from steersman.apps.atoms.labels import force_error as force_error
+    from steersman.apps.atoms.labels import mean_force_error as mean_force_error
     from steersman.apps.atoms.labels import read as read
     from steersman.apps.atoms.labels import write as write
 else:

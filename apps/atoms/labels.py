@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ase.io
 import numpy as np
 from ase.calculators.singlepoint import SinglePointCalculator
 
 from steersman.apps.atoms.dynamics import atoms_of, box_of
-from steersman.store import Variable
+from steersman.store import Variable, Window
 from steersman.system.errors import BadValue
+
+if TYPE_CHECKING:
+    from steersman.models import Potential
 
 ANSWERS = {
     "energy": Variable((), "eV", "potential energy, by the expensive code"),
@@ -28,10 +31,29 @@ def answer(frame: Mapping[str, np.ndarray], calculator: Any) -> dict[str, np.nda
     return {"energy": np.float64(atoms.get_potential_energy()), "forces": atoms.get_forces()}
 
 
-def force_error(model: Any, frame: Mapping[str, np.ndarray], answer: Mapping[str, np.ndarray]) -> float:
+def force_error(model: Potential, frame: Mapping[str, np.ndarray], answer: Mapping[str, np.ndarray]) -> float:
     """How wrong a potential is about a frame: the largest error of a force among its atoms, eV/angstrom."""
     _, forces, _ = model.said(frame["positions"][None], frame["cell"][None])
     return float(np.sqrt(((forces[0] - answer["forces"]) ** 2).sum(axis=1)).max())
+
+
+def mean_force_error(model: Potential, frames: Window) -> float:
+    """How wrong a potential is about labelled frames, as a gate has them: the mean absolute error of a force's
+    component, eV/angstrom."""
+    truth = frames.labelled
+    return float(np.abs(model.said(truth["positions"], truth["cell"])[1] - truth["forces"]).mean())
+
+
+def fit(labelled: Mapping[str, np.ndarray], **settings: Any) -> Potential:
+    """A potential fitted to labelled frames of one kind of atoms, such as `frames.labelled`.
+
+    Args:
+        settings: of `models.Potential.fit`.
+    """
+    from steersman.models import Potential
+
+    known = [labelled[name] for name in ("positions", "cell", "energy", "forces")]
+    return Potential.fit(*known, numbers=labelled["numbers"][0], **settings)
 
 
 class KnownLabels(dict[str, np.ndarray]):

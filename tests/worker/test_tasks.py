@@ -103,16 +103,24 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
     assert none is None
 
 
+TRAINED = """
+from steersman import every
+@wf.train(when=every(frames=9))
+def train(p, frames, last): ...
+@wf.score()
+def score(p, model, frames): ...
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("models", ["", "from steersman import models\n"])
-def test_a_training_worker_has_torch_ready_before_the_first_training(models: str, made_run: MadeRun) -> None:
-    train = "@wf.train(when=every(frames=9))\ndef train(p, frames, last): ...\n"
-    score = "@wf.score()\ndef score(p, model, frames): ...\n"
-    run = str(made_run(f"from steersman import every\n{models}{PREPARED}{train}{score}").path)
-    program = f"import sys; from steersman.worker import tasks; tasks.warm_up({run!r})"
+@pytest.mark.parametrize("trained", ["", TRAINED])
+def test_a_worker_has_torch_ready_before_the_first_training(trained: str, made_run: MadeRun) -> None:
+    program = (
+        f"import sys; from steersman.worker import tasks; tasks.warm_up({str(made_run(PREPARED + trained).path)!r})"
+    )
     told = "print('torch' in sys.modules, 'torch._dynamo.convert_frame' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", f"{program}; {told}"], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(bool(models))] * 2
+    assert done.stdout.split() == [str(bool(trained))] * 2
 
 
 WITH_ATOMS = """

@@ -22,7 +22,6 @@ import yaml
 from msgspec import json
 from threadpoolctl import threadpool_limits
 
-from steersman import models
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.executors.steady import GPUS
@@ -130,10 +129,9 @@ def _pin() -> None:
 
 
 def warm_up(run: str) -> None:
-    """Import the workflow, and torch where its models are of torch, so that the first training waits for neither."""
+    """Import the workflow, and torch where it trains, so that the first training waits for neither."""
     _, workflow, _ = opened(run)
-    names = workflow.training.function.__globals__ if workflow.training else {}
-    if "torch" in sys.modules or any(each is models for each in names.values()):
+    if workflow.training:
         import torch
 
         torch.optim.SGD([torch.zeros(1, requires_grad=True)]).step()  # the first step of a process takes seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from ase.calculators.emt import EMT
 from steersman import Out, Start, models
 from steersman.apps import atoms
 from steersman.system.errors import BadValue, UnknownName
+
+KNOWN = ("positions", "cell", "energy", "forces")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def labels(crystal: Any) -> dict[str, np.ndarray]:
     """Of rattled crystals."""
     out = Out(seed=1, frames=100)
     atoms.rattle(Start(crystal), out, EMT(), frames=24, stdev=0.08)
-    return {name: np.asarray(out.stored[name]) for name in ("positions", "cell", "energy", "forces")}
+    return {name: np.asarray(out.stored[name]) for name in KNOWN}
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +160,15 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
                                                  - said["forces"], axis=1).max())  # fmt: skip
     atoms.write(tmp_path / "labels.extxyz", labels | {"numbers": np.tile(crystal.numbers, (24, 1))})
     known = atoms.read(tmp_path / "labels.extxyz")
-    for name in ("positions", "cell", "energy", "forces"):
+    for name in KNOWN:
         np.testing.assert_allclose(known[name], labels[name], atol=1e-6)
     assert known["numbers"].shape == (24, len(crystal))
+    told = (known[name] for name in KNOWN)
+    learned, same = atoms.fit(known, epochs=1), models.Potential.fit(*told, numbers=crystal.numbers, epochs=1)
+    theirs = learned.said(labels["positions"], labels["cell"])[1]
+    assert np.array_equal(theirs, same.said(labels["positions"], labels["cell"])[1])
+    wrong = atoms.mean_force_error(learned, SimpleNamespace(labelled=known))  # type: ignore[arg-type]
+    assert wrong == pytest.approx(np.abs(theirs - labels["forces"]).mean(), rel=1e-5)
     assert "labels.extxyz" in known.source
     mixed = np.tile(crystal.numbers, (24, 1))
     mixed[7] = mixed[7, ::-1]

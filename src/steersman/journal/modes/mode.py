@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from steersman.journal.records import Ended, Record, Start, Tell
+from steersman.journal.records import Ended, Record, Run, Start, Tell
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.trainings import Trainings
 from steersman.journal.walkers import Walker
@@ -27,6 +27,7 @@ M = TypeVar("M", bound="Mode")
 class Known(Protocol):
     """What modes read of a run's state."""
 
+    run: Run
     walkers: dict[int, Walker]
     unsound: set[tuple[str, int]]
     last_cause: str
