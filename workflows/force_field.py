@@ -1,5 +1,5 @@
-"""A force field of molten copper and gold, which a network learns while it simulates. An expensive code is asked for
-frames that its members disagree about, and for some at random, which bound its error.
+"""A force field of molten copper and gold, which a committee of networks (a `Potential`) learns while it
+simulates. An expensive code is asked for frames that they disagree about, and for some at random: they bound its error.
 
     steersman run force_field
 """
