@@ -1,24 +1,29 @@
-"""What is a label worth? A force field learned by doubt, by labels at random, and by all labels before it simulates.
+"""What is a label worth? A force field learned by doubt, by labels at random, in turns, and by all labels at once.
 
     python -m lab.force_field --keep FOLDER --arm doubt --seeds 1 6 --out lines.jsonl     # goes on where it was stopped
     python -m lab.force_field --out lines.jsonl                                           # the table
 
 `doubt` is `steersman run force_field` without its goal, `random` the same with every label drawn at random among the
-frames that the newest model visited, `before` a potential of as many rattled crystals. Each is judged on frames of the
-expensive code's own dynamics, which no arm sees, and by its own dynamics beside that: energy and radial distribution.
+frames that the newest model visited, `before` a potential of as many rattled crystals. `turns` does in one process what
+DP-GEN does: it trains, explores, labels frames about which its members disagree, and so on. `itself` is the expensive
+code with another seed: what chance alone does. Each is judged on frames of the expensive code's own dynamics, which no
+arm sees, and by its own dynamics beside that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+import torch
 from ase.calculators.emt import EMT
 
 import steersman
@@ -26,11 +31,15 @@ from steersman import Out, Start, models
 from steersman.apps import atoms
 from steersman.benchmarks.train import say
 from steersman.stages import loading
+from steersman.system.errors import BadValue
 
-ARMS = ("doubt", "random", "before")
-LABELS, TEMPERATURE_K = 120, 2000.0
+ARMS = ("doubt", "random", "turns", "before", "itself")
+LABELS, TEMPERATURE_K, GOOD = 120, 2000.0, 0.05  # eV/angstrom, of a component of a force
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
 RULE = 'label=lambda p: Doubtful("spread", above=p.doubt, most=10, audits=0.1)'
+KNOWN = ("positions", "cell", "energy", "forces")
+Arrays = dict[str, np.ndarray]
+Stage = tuple[float, int, models.Potential]  # seconds since the command, calls, the potential that they gave
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -38,6 +47,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--keep", type=Path, default=Path("runs/force-field"))
     parser.add_argument("--arm", choices=ARMS)
     parser.add_argument("--seeds", type=int, nargs=2, default=(1, 6))
+    parser.add_argument("--cost", type=float, default=5.0, help="seconds that a call of the expensive code waits")
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args(list(arguments))
     if chosen.arm is None:
@@ -47,33 +57,78 @@ def main(arguments: Sequence[str] = ()) -> None:
     done = {(each["arm"], each["seed"]) for each in lines(chosen.out)}
     for seed in range(*chosen.seeds):
         if (chosen.arm, seed) not in done:
-            line = {"arm": chosen.arm, "seed": seed, **replica(chosen.arm, seed, chosen.keep)}
+            line = {"arm": chosen.arm, "seed": seed, "cost_s": chosen.cost}
+            line |= replica(chosen.arm, seed, chosen.keep, chosen.cost)
             with chosen.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             say(json.dumps(line))
 
 
-def replica(arm: str, seed: int, keep: Path) -> dict[str, Any]:
-    """A potential of one arm, and how good it is."""
-    began, facts = time.monotonic(), dict[str, Any]()
-    if arm == "before":
-        potential = before(seed)
-    else:
-        file = keep / f"{arm}.py"
-        text = FILE.read_text()
-        assert RULE in text
-        at_random = 'label=Doubtful("spread", above=1e9, most=10, audits=1.0)'
-        file.write_text(text.replace(RULE, at_random) if arm == "random" else text)
-        changed = {"labels": LABELS, "trust": 1e-9}  # a goal that it does not reach
-        run = steersman.run(file, run_dir=keep / f"{arm}-{seed}", seed=seed, workers=1, set=changed)
-        labels, used = run.labels, run.models[run.models["accepted"].fillna(False)]
-        audits = labels[labels["drawn"] & (labels["model"] == labels["model"].max())]["error"].dropna()
-        facts = {
-            "labels": len(labels), "failed": int((run.segments["how"] == "failed").sum()),
-            "simulated_ps": float(run.state["simulated"]), "audit_95": float(audits.quantile(0.95)),
-        }  # fmt: skip
-        potential = models.Potential.load(run.path / "models" / f"{used.index[-1]:04d}")
-    return facts | {"seconds": time.monotonic() - began} | judged(potential, seed)
+def replica(arm: str, seed: int, keep: Path, cost: float) -> dict[str, Any]:
+    """How good each potential of an arm is, and what dynamics by the last one say."""
+    truth, facts, stages = dynamics(EMT(), 1000 + seed), dict[str, Any](), list[Stage]()
+    if arm in ("doubt", "random"):
+        facts, stages = loop(arm, seed, keep, cost)
+    elif arm != "itself":
+        torch.set_num_threads(1)
+        stages = list(turns(seed, cost) if arm == "turns" else before(seed, cost))
+    facts["models"] = [
+        (after, calls, float(np.abs(said(each.calculator(), truth)[1] - truth["forces"]).mean()))
+        for after, calls, each in stages
+    ]
+    facts["load"] = os.getloadavg()[2]
+    return facts | judged(stages[-1][2].calculator() if stages else EMT(), truth, seed)
+
+
+def loop(arm: str, seed: int, keep: Path, cost: float) -> tuple[dict[str, Any], list[Stage]]:
+    """A run of Steersman, timed from the command to each model that it accepts."""
+    folder = Path(mkdtemp(prefix=f"{arm}-{seed}-", dir=keep))
+    file, text = folder / "force_field.py", FILE.read_text()
+    assert RULE in text
+    at_random = 'label=Doubtful("spread", above=1e9, most=10, audits=1.0)'
+    file.write_text(text.replace(RULE, at_random) if arm == "random" else text)
+    changed, began = {"labels": LABELS, "trust": 1e-9, "cost_s": cost}, time.time()  # a goal that it does not reach
+    run = steersman.run(file, run_dir=folder / "run", seed=seed, workers=1, set=changed)
+    labels, used = run.labels, run.models[run.models["accepted"].fillna(False)]
+    audits = labels[labels["drawn"] & (labels["model"] == labels["model"].max())]["error"].dropna()
+    stages = []
+    for version, each in used.iterrows():
+        potential = models.Potential.load(run.path / "models" / f"{version:04d}")
+        after, calls = each["began"].timestamp() + each["seconds"] - began, (labels["answered"] <= each["began"]).sum()
+        stages.append((after, int(calls), potential))
+    return {
+        "failed": int((run.segments["how"] == "failed").sum()), "explored_ps": float(run.state["simulated"]),
+        "audit_95": float(audits.quantile(0.95)),
+    }, stages  # fmt: skip
+
+
+def turns(seed: int, cost: float) -> Iterator[Stage]:
+    """Train, explore, choose, label, one after another."""
+    rng, began, known, potential = np.random.default_rng(seed), time.monotonic(), rattled(seed, 40), None
+    time.sleep(cost * 40)
+    while True:
+        potential = fitted(known, seed, potential)
+        yield time.monotonic() - began, len(known["energy"]), potential
+        unsure, explored = list[Arrays](), 0.0
+        while len(unsure) < 20 and explored < 32:  # ps
+            out = Out(seed=int(rng.integers(2**62)), frames=10**6, seconds=1200)
+            atoms.run(Start(crystal()), out, potential.calculator(), temperature_K=TEMPERATURE_K, timestep_fs=4,
+                      segment_ps=8, doubt_above=1.0)  # fmt: skip
+            unsure += [out.frame(int(row)) for row in np.flatnonzero(out.stored["spread"] > 0.1)]
+            explored += out.simulated
+        most = min(20, LABELS - len(known["energy"]), len(unsure))
+        if not most:
+            return
+        time.sleep(cost * most)
+        new = [unsure[number] | atoms.answer(unsure[number], EMT()) for number in rng.permutation(len(unsure))[:most]]
+        known = {name: np.concatenate([known[name], [each[name] for each in new]]) for name in KNOWN}
+
+
+def before(seed: int, cost: float) -> Iterator[Stage]:
+    """All labels before the first training. Their waits are only counted."""
+    began = time.process_time()
+    potential = fitted(rattled(seed, LABELS), seed, None, epochs=80)
+    yield time.process_time() - began + cost * LABELS, LABELS, potential
 
 
 def crystal() -> Any:
@@ -83,44 +138,74 @@ def crystal() -> Any:
     return prepare(None)
 
 
-def before(seed: int) -> models.Potential:
-    """All labels before the first training, of rattled crystals."""
-    out, alloy = Out(seed=seed, frames=10**6, seconds=600), crystal()
-    atoms.rattle(Start(alloy), out, EMT(), frames=LABELS, stdev=0.25, strain=0.04)
-    known = [out.stored[name] for name in ("positions", "cell", "energy", "forces")]
-    return models.Potential.fit(*known, numbers=alloy.numbers, epochs=80, batch=8, seed=seed)
+def rattled(seed: int, frames: int) -> Arrays:
+    """Labels of rattled crystals."""
+    out = Out(seed=seed, frames=10**6, seconds=600)
+    atoms.rattle(Start(crystal()), out, EMT(), frames=frames, stdev=0.25, strain=0.04)
+    return {name: out.stored[name] for name in KNOWN}
 
 
-def dynamics(calculator: Any, seed: int) -> dict[str, np.ndarray]:
-    """Frames of 8 ps, each 0.1 ps, without the first 2."""
+def fitted(known: Arrays, seed: int, last: models.Potential | None, epochs: int = 60) -> models.Potential:
+    given = [known[name] for name in KNOWN]
+    return models.Potential.fit(*given, numbers=crystal().numbers, init=last, epochs=epochs, batch=8, seed=seed)
+
+
+def dynamics(calculator: Any, seed: int) -> Arrays:
+    """Frames of 20 ps, each 0.1 ps, without the first 2, up to where it explodes."""
     out = Out(seed=seed, frames=10**6, seconds=1200)
-    atoms.run(Start(crystal()), out, calculator, temperature_K=TEMPERATURE_K, timestep_fs=4, segment_ps=8, frame_ps=0.1)
-    return {name: out.stored[name][20:] for name in ("positions", "cell", "energy", "forces", "temperature")}
+    try:
+        atoms.run(Start(crystal()), out, calculator, temperature_K=TEMPERATURE_K, timestep_fs=4, segment_ps=20,
+                  frame_ps=0.1)  # fmt: skip
+    except BadValue as error:
+        say(f"it exploded after {out.frames} frames: {error}")
+    frames = {name: out.stored[name] for name in (*KNOWN, "temperature")}
+    wild = (frames["temperature"] > 3 * TEMPERATURE_K) | (np.abs(frames["forces"]).max(axis=(1, 2)) > 100)
+    return {name: each[20 : int(np.argmax([*wild, True]))] for name, each in frames.items()}
 
 
-def judged(potential: models.Potential, seed: int) -> dict[str, float]:
-    """Errors on frames of the expensive code, and what the dynamics of each say."""
-    truth, ours = dynamics(EMT(), 1000 + seed), dynamics(potential.calculator(), 2000 + seed)
-    energy, forces, _ = potential.said(truth["positions"], truth["cell"])
-    worst = np.linalg.norm(forces - truth["forces"], axis=-1).max(axis=1)
-    shapes = [radial(each) for each in (truth, ours)]
+def said(calculator: Any, frames: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Energy (n,) and forces (n, A, 3) of frames."""
+    alloy, energy, forces = crystal(), [], []
+    alloy.calc = calculator
+    for positions, cell in zip(frames["positions"], frames["cell"], strict=True):
+        alloy.set_cell(cell)
+        alloy.positions = positions
+        energy.append(alloy.get_potential_energy())
+        forces.append(alloy.get_forces())
+    return np.array(energy), np.array(forces)
+
+
+def judged(calculator: Any, truth: Arrays, seed: int) -> dict[str, float]:
+    """Errors on frames of the expensive code, and on its own, and what the dynamics of each say."""
+    ours = dynamics(calculator, 2000 + seed)
+    atom_count, shapes = truth["forces"].shape[1], [radial(each) for each in (truth, ours)]
+    errors = [said(calculator, truth)[1] - truth["forces"], said(EMT(), ours)[1] - ours["forces"]]
+    worst = [float(np.quantile(np.linalg.norm(each, axis=-1).max(axis=1), 0.95)) for each in errors]
     return {
-        "force_mae": float(np.abs(forces - truth["forces"]).mean()),
-        "force_95": float(np.quantile(np.abs(forces - truth["forces"]), 0.95)),
-        "worst_95": float(np.quantile(worst, 0.95)),
-        "energy_mae": float(np.abs(energy - truth["energy"]).mean() / forces.shape[1]),
-        "mean_energy": float((ours["energy"].mean() - truth["energy"].mean()) / forces.shape[1]),
+        "force_mae": float(np.abs(errors[0]).mean()), "worst_95": worst[0],
+        "own_mae": float(np.abs(errors[1]).mean()), "own_worst_95": worst[1],
+        "mean_energy": float((ours["energy"].mean() - truth["energy"].mean()) / atom_count),
         "radial": float(np.abs(shapes[0] - shapes[1]).sum() / shapes[0].sum()),
-        "hottest": float(ours["temperature"].max()),
-    }
+        "diffusion": diffusion(ours), "diffusion_truth": diffusion(truth),
+        "blown": int(len(ours["energy"]) < len(truth["energy"])), "dynamics_ps": 2 + 0.1 * len(ours["energy"]),
+    }  # fmt: skip
 
 
-def radial(frames: dict[str, np.ndarray]) -> np.ndarray:
-    """Histogram of distances below 3.8 angstrom, the nearest images."""
+def radial(frames: Arrays) -> np.ndarray:
+    """Histogram of distances below 4.1 angstrom, the nearest images, per frame."""
     box = np.diagonal(frames["cell"], axis1=1, axis2=2)[:, None, None, :]
     apart = frames["positions"][:, :, None] - frames["positions"][:, None]
     distance = np.linalg.norm(apart - box * np.round(apart / box), axis=-1)
-    return np.histogram(distance[:, ~np.eye(distance.shape[1], dtype=bool)], bins=60, range=(1.5, 3.8))[0] + 0.0
+    pairs = distance[:, ~np.eye(distance.shape[1], dtype=bool)]
+    return np.histogram(pairs, bins=60, range=(1.5, 4.1))[0] / len(pairs)
+
+
+def diffusion(frames: Arrays) -> float:
+    """Slope of the mean squared displacement between 1 and 5 ps, over 6, angstrom^2/ps."""
+    path = frames["positions"] - frames["positions"].mean(axis=1, keepdims=True)
+    lags = np.arange(10, 51)
+    squared = [((path[lag:] - path[:-lag]) ** 2).sum(axis=-1).mean() for lag in lags]
+    return float(np.polyfit(0.1 * lags, squared, 1)[0] / 6)
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
@@ -129,26 +214,21 @@ def lines(out: Path) -> list[dict[str, Any]]:
 
 def table(out: Path) -> None:
     """Medians over seeds, and the least and largest."""
-    names = (
-        "force_mae",
-        "force_95",
-        "worst_95",
-        "audit_95",
-        "energy_mae",
-        "mean_energy",
-        "radial",
-        "failed",
-        "seconds",
+    every = lines(out)
+    usual = np.mean(
+        [each[name] for each in every if each["arm"] == "itself" for name in ("diffusion", "diffusion_truth")]
     )
-    say(f"{'arm':<8} seeds  " + "  ".join(f"{name:>22}" for name in names))
+    for each in every:
+        good = [after for after, _, error in each["models"] if error <= GOOD]
+        each |= {"seconds_to_good": min(good, default=np.inf), "diffusion_ratio": each["diffusion"] / usual}
+    names = ("force_mae", "worst_95", "own_mae", "own_worst_95", "audit_95", "mean_energy", "radial", "diffusion_ratio",
+             "explored_ps", "failed", "blown", "dynamics_ps", "seconds_to_good", "load")  # fmt: skip
     for arm in ARMS:
-        of = [each for each in lines(out) if each["arm"] == arm]
-        cells = []
+        of = [each for each in every if each["arm"] == arm]
+        say(f"{arm}, {len(of)} seeds")
         for name in names:
-            values = [each[name] for each in of if name in each]
-            words = f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})" if values else "-"
-            cells.append(f"{words:>22}")
-        say(f"{arm:<8} {len(of):>5}  " + "  ".join(cells))
+            if values := [each[name] for each in of if name in each]:
+                say(f"  {name:<16} {np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ wf = Workflow("force_field", ForceField, stop=lambda p: trusted(below=p.trust) |
 
 @wf.prepare
 def crystal(p):
-    alloy = bulk("Cu", "fcc", 3.85, cubic=True) * (2, 2, 2)
+    alloy = bulk("Cu", "fcc", 4.1, cubic=True) * (2, 2, 2)  # as dense as the melt
     alloy.symbols[np.random.default_rng(0).permutation(len(alloy))[: len(alloy) // 2]] = "Au"
     return alloy
 
