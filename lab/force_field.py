@@ -66,11 +66,11 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def replica(arm: str, seed: int, keep: Path, cost: float) -> dict[str, Any]:
     """How good each potential of an arm is, and what dynamics by the last one say."""
+    torch.set_num_threads(1)
     truth, facts, stages = dynamics(EMT(), 1000 + seed), dict[str, Any](), list[Stage]()
     if arm in ("doubt", "random"):
         facts, stages = loop(arm, seed, keep, cost)
     elif arm != "itself":
-        torch.set_num_threads(1)
         stages = list(turns(seed, cost) if arm == "turns" else before(seed, cost))
     facts["models"] = [
         (after, calls, float(np.abs(said(each.calculator(), truth)[1] - truth["forces"]).mean()))
@@ -219,7 +219,7 @@ def table(out: Path) -> None:
         [each[name] for each in every if each["arm"] == "itself" for name in ("diffusion", "diffusion_truth")]
     )
     for each in every:
-        good = [after for after, _, error in each["models"] if error <= GOOD]
+        good = [after for after, _, error in each.get("models", []) if error <= GOOD]
         each |= {"seconds_to_good": min(good, default=np.inf), "diffusion_ratio": each["diffusion"] / usual}
     names = ("force_mae", "worst_95", "own_mae", "own_worst_95", "audit_95", "mean_energy", "radial", "diffusion_ratio",
              "explored_ps", "failed", "blown", "dynamics_ps", "seconds_to_good", "load")  # fmt: skip
