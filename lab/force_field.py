@@ -108,7 +108,10 @@ def turns(seed: int, cost: float) -> Iterator[Stage]:
     time.sleep(cost * 40)
     while True:
         potential = fitted(known, seed, potential)
+        say(f"turns {seed}: {len(known['energy'])} labels")
         yield time.monotonic() - began, len(known["energy"]), potential
+        if len(known["energy"]) >= LABELS:
+            return
         unsure, explored = list[Arrays](), 0.0
         while len(unsure) < 20 and explored < 32:  # ps
             out = Out(seed=int(rng.integers(2**62)), frames=10**6, seconds=1200)
@@ -117,8 +120,6 @@ def turns(seed: int, cost: float) -> Iterator[Stage]:
             unsure += [out.frame(int(row)) for row in np.flatnonzero(out.stored["spread"] > 0.1)]
             explored += out.simulated
         most = min(20, LABELS - len(known["energy"]), len(unsure))
-        if not most:
-            return
         time.sleep(cost * most)
         new = [unsure[number] | atoms.answer(unsure[number], EMT()) for number in rng.permutation(len(unsure))[:most]]
         known = {name: np.concatenate([known[name], [each[name] for each in new]]) for name in KNOWN}
