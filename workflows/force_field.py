@@ -21,7 +21,7 @@ class ForceField(Params):
     labels: int = Field(150, ge=20)  # budget
     learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
     doubt: float = Field(0.1, gt=0)  # spread of the members' forces from which on a frame is labelled, eV/angstrom
-    trust: float = Field(0.4, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
+    trust: float = Field(0.5, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
 
 
 wf = Workflow("force_field", ForceField, stop=lambda p: trusted(below=p.trust) | budget(labels=p.labels))
