@@ -433,6 +433,7 @@ BUGS = [
         "tests/data/test_run.py"),
     Bug("dashboard/live/page/map.js", "        !this.source.offline &&\n        this.points?.meta.inside",
         "        this.points?.meta.inside", "tests/dashboard/test_page.py"),
+    Bug("dashboard/live/page/charts.js", "map(inOrder)", "map(({ x, y }) => [rising(x), y])", "tests/dashboard/test_page.py"),
     Bug("dashboard/live/page/run.js", "corners.at(k - 1)", "corners.at(k)", "tests/dashboard/test_page.py"),
     Bug("dashboard/live/page/segments.js", "this.name(this.parent[i])", "this.name(i)", "tests/dashboard/test_page.py"),
     Bug("dashboard/live/offline.py", '{"missing": told(error)}', "{}", "tests/dashboard/test_report.py"),

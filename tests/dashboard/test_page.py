@@ -230,19 +230,22 @@ def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look,
     look.check()
 
 
-def test_two_values_at_one_time_stand_on_an_axis_that_can_be_read(look: Look, made: RunDirectory) -> None:
+def test_points_stand_at_their_x_in_any_order_on_an_axis_that_can_be_read(look: Look, made: RunDirectory) -> None:
     with serving(made) as served:
         page = look.open(served)
         expect(page.locator("#headline")).to_contain_text("coverage")
-        low, high = page.evaluate("""async () => {
+        (low, high), points = page.evaluate("""async () => {
             const chart = new (await import("steersman/charts.js")).Curves("simulated time (d)", "storms");
             document.body.append(chart.node);
             chart.set([{ label: "storms", x: [144, 144], y: [0, 1], stroke: "black" }]);
             await new Promise(requestAnimationFrame);
-            return [chart.plot.scales.x.min, chart.plot.scales.x.max];
+            const axis = [chart.plot.scales.x.min, chart.plot.scales.x.max];
+            chart.set([{ label: "storms", x: [3, 1, 2], y: [30, 10, 20], stroke: "black" }]);
+            return [axis, chart.plot.data];
         }""")
         assert low < 140
         assert high > 148
+        assert points == [[1, 2, 3], [10, 20, 30]]
     look.check()
 
 

@@ -14,6 +14,12 @@ function rising(x) {
   return Array.from(found);
 }
 
+// Points may come in any order; the library wants them by x.
+function inOrder({ x, y }) {
+  const at = Array.from(x.keys()).sort((i, j) => x[i] - x[j]);
+  return [rising(at.map((i) => x[i])), at.map((i) => y[i])];
+}
+
 // Where all is at one x, an axis would count to a billionth: it begins at 0 then.
 const room = (_, low, high) => (high - low > 1e-6 * Math.abs(high) ? [low, high] : [0, 2 * high || 1]);
 
@@ -53,7 +59,7 @@ export class Curves {
     if (this.stale) return requestAnimationFrame(() => this.stale && this.node.clientWidth && this.draw());
     // a loss may be below 0
     const log = this.log && this.series.every((each) => each.y.every((v) => v == null || v > 0));
-    const data = uPlot.join(this.series.map((each) => [rising(each.x), each.y])),
+    const data = uPlot.join(this.series.map(inOrder)),
       shape = JSON.stringify([log, this.series.map(({ label, stroke }) => [label, stroke])]);
     this.node.dataset.points = data[0].length;
     if (this.plot && shape === this.shape) return this.plot.setData(data);
