@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more wait for each other on busy cores
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles what it imports
+sys.dont_write_bytecode = False  # nor does each process of pytest compile all tests
 os.environ.pop("STEERSMAN_SITE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell began the tests in the background, `make test &`
     signal.signal(signal.SIGINT, signal.default_int_handler)  # or what they start would ignore Ctrl-C, too
