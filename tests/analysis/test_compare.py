@@ -1,8 +1,6 @@
 """One campaign of the six wells, measured and analysed: a yardstick is a function of frames, and comparing goes on."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -216,8 +214,8 @@ def test_runs_whose_frames_are_not_equally_far_apart_are_refused(job: Job, monke
 
 def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: Job) -> None:
     words = ["analyse", job.run, "--of", "z", "--states", "8", "--json"]
-    done = subprocess.run([sys.executable, "-m", "steersman.cli", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
     run = RunDirectory(Path(job.run))
     assert said == json.loads((run.analysis / "analysis.json").read_text())

@@ -80,6 +80,7 @@ def test_a_compiled_training_is_the_same_training(monkeypatch: pytest.MonkeyPatc
         fit(Mean(), data, squared, epochs=1, batch=4, lr=0.05, compiled="graphs")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 def test_graphs_are_those_of_a_whole_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of torch on a CUDA device, which is not needed to ask; a result is a copy, for a graph's next pass

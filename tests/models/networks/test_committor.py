@@ -54,6 +54,7 @@ def of_well() -> Committor:
     return Committor.fit(x, pairs, begin=x[:, 0] < -EDGE, end=x[:, 0] > EDGE, weights=weights, hidden=(16, 16))
 
 
+@pytest.mark.slow
 def test_the_committor_of_a_double_well_is_the_exact_one_also_where_it_is_one_in_a_hundred(of_well: Committor) -> None:
     x = np.linspace(-0.6, 0.6, 61)
     exact = well_exact(x)
@@ -62,6 +63,7 @@ def test_the_committor_of_a_double_well_is_the_exact_one_also_where_it_is_one_in
     np.testing.assert_allclose(of_well.encode(x[:, None])[:, 0], np.log(exact / (1 - exact)), atol=0.35)
 
 
+@pytest.mark.slow
 def test_the_committor_of_the_mueller_brown_surface_is_the_exact_one() -> None:
     points, exact = surface_exact(0.04)
     height = mueller_brown.energy(points) - mueller_brown.energy(mueller_brown.MINIMA[0])
@@ -92,6 +94,7 @@ def test_before_a_way_is_known_the_states_are_told_apart() -> None:
     assert chance[0] < 0.1 < 0.9 < chance[-1]
 
 
+@pytest.mark.slow
 def test_one_that_is_loaded_says_the_same_and_a_bias_can_follow_it(of_well: Committor, tmp_path: Path) -> None:
     x = np.linspace(-1, 1, 7)[:, None]
     of_well.save(tmp_path / "model.pt")

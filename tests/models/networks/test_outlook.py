@@ -189,6 +189,7 @@ def test_of_no_rows_it_knows_nothing_and_says_so() -> None:
     assert (mean.tolist(), spread.tolist()) == ([0.0] * 3, [1.0] * 3)
 
 
+@pytest.mark.slow
 def test_waves_that_travel_around_the_sphere_are_forecast_days_before() -> None:
     """Of a ring of waves that move and fade, a box knows what lies upstream of it; of |v|, a network knows more."""
     rng, days, lon = np.random.default_rng(0), 3, 2 * np.pi * np.arange(24) / 24
