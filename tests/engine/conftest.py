@@ -1,6 +1,9 @@
 """Whole runs by the command line, as a user starts them: real server, real Parsl workers, real Zarr."""
 
+import contextlib
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -9,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import patch
 
 import pytest
 
 from steersman.bus import Server, TupleSpace
+from steersman.cli.__main__ import main
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
@@ -22,6 +27,7 @@ from steersman.journal.state import State
 
 Steersman = Callable[..., subprocess.CompletedProcess[str]]
 WriteWorkflow = Callable[[str], Path]
+CALLED = ("tell", "status", "why", "watch", "bus", "verify")
 ONE_TRAINER = Path(__file__).with_name("one_trainer.yaml")
 _drivers: list[subprocess.Popen[bytes]] = []
 
@@ -48,9 +54,24 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 def steersman(*words: object, cwd: Path, timeout: float = 250) -> subprocess.CompletedProcess[str]:
-    """Run `steersman WORDS` in a directory."""
-    environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
+    """Run `steersman WORDS` in a directory; in this process if it only looks at a run or tells it something."""
+    environment = {"COLUMNS": "160", "NO_COLOR": "1"}
+    if words[0] in CALLED:
+        return _called([*map(str, words)], cwd, environment)
+    environment = os.environ | environment
     return subprocess.run(_line(words), cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+def _called(words: list[str], cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A process would import for as long again as such a command takes."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(cwd), patch.dict(os.environ, environment), patch.object(sys, "argv", ["steersman", *words]),
+        patch.object(logging, "raiseExceptions", logging.raiseExceptions),
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end,
+    ):  # fmt: skip
+        main()
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def _line(words: tuple[object, ...]) -> list[str]:
