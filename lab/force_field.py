@@ -3,11 +3,11 @@
     python -m lab.force_field --keep FOLDER --arm doubt --seeds 1 6 --out lines.jsonl     # goes on where it was stopped
     python -m lab.force_field --out lines.jsonl                                           # the table
 
-`doubt` is `steersman run force_field` without its goal, `random` the same with every label drawn at random among the
-frames that the newest model visited, `before` a potential of as many rattled crystals. `turns` does in one process what
-DP-GEN does: it trains, explores, labels frames about which its members disagree, and so on. `itself` is the expensive
-code with another seed: what chance alone does. Each is judged on frames of the expensive code's own dynamics, which no
-arm sees, and by its own dynamics beside that.
+`doubt` is `steersman run force_field` without its goal, `quiet` the same where nothing else computes, `random` the same
+with every label drawn at random among the frames that the newest model visited, `before` a potential of as many rattled
+crystals. `turns` does in one process what DP-GEN does: it trains, explores, labels frames about which its members
+disagree, and so on. `itself` is the expensive code with another seed: what chance alone does. Each is judged on frames
+of the expensive code's own dynamics, which no arm sees, and by its own dynamics beside that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from steersman.benchmarks.train import say
 from steersman.stages import loading
 from steersman.system.errors import BadValue
 
-ARMS = ("doubt", "random", "turns", "before", "itself")
+ARMS = ("doubt", "quiet", "random", "turns", "before", "itself")
 LABELS, TEMPERATURE_K, GOOD = 120, 2000.0, 0.05  # eV/angstrom, of a component of a force
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
 RULE = 'label=lambda p: Doubtful("spread", above=p.doubt, most=10, audits=0.1)'
@@ -68,7 +68,7 @@ def replica(arm: str, seed: int, keep: Path, cost: float) -> dict[str, Any]:
     """How good each potential of an arm is, and what dynamics by the last one say."""
     torch.set_num_threads(1)
     truth, facts, stages = dynamics(EMT(), 1000 + seed), dict[str, Any](), list[Stage]()
-    if arm in ("doubt", "random"):
+    if arm in ("doubt", "quiet", "random"):
         facts, stages = loop(arm, seed, keep, cost)
     elif arm != "itself":
         stages = list(turns(seed, cost) if arm == "turns" else before(seed, cost))
