@@ -35,9 +35,10 @@ def return_times(history: History, rare: Splitting) -> tuple[Figure, str]:
     """How long one waits for an outcome, beside plain sampling of as many members. Raises: NothingToDraw."""
     scores = history.scores
     try:
-        whole, curve = rare.estimate(scores), rare.curve(scores)
+        curve = rare.curve(scores)
     except NoAnswerYet as early:
         raise NothingToDraw(str(early)) from None
+    whole = curve[rare.above]
     window, unit = _window(history, rare)
     levels = np.array([level for level, each in curve.items() if each.probability])
     p, low, high = np.array([(each.probability, each.low, each.high) for each in curve.values() if each.probability]).T

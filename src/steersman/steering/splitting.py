@@ -157,10 +157,10 @@ class Splitting(Policy):
 
         Raises: NoAnswerYet: see `estimate`.
         """
-        whole = self.estimate(scores)
+        of = {self.above: self.estimate(scores)}
         outcomes = scores.column(self.outcome)[scores.ends & (scores.age == self.window)]
         above = np.linspace(np.median(outcomes), outcomes.max(), levels, endpoint=False).tolist()
-        return {at: self.estimate(scores, at) for at in sorted({*above, self.above})} | {self.above: whole}
+        return dict(sorted((of | {at: self.estimate(scores, at) for at in above}).items()))
 
     @staticmethod
     def _steered(over: np.ndarray, windows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -50,12 +50,12 @@ def _families(scores: Scores, ends: np.ndarray) -> dict[str, list[int]]:
 def _rare(scores: Scores, rare: Splitting) -> dict[str, Any]:
     """The estimate in words, and its curve over thresholds."""
     try:
-        whole = rare.estimate(scores)
+        every = rare.curve(scores)
     except NoAnswerYet as none:
         return {"said": str(none)}
-    curve = {level: each for level, each in rare.curve(scores).items() if each.probability}
+    curve = {level: each for level, each in every.items() if each.probability}
     return {
-        "said": str(whole), "above": rare.above, "outcome": rare.outcome,
+        "said": str(every[rare.above]), "above": rare.above, "outcome": rare.outcome,
         "levels": list(curve), "p": [each.probability for each in curve.values()],
         "low": [each.low for each in curve.values()], "high": [each.high for each in curve.values()],
     }  # fmt: skip
