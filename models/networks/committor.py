@@ -22,7 +22,8 @@ from steersman.models.networks.tica import lagged, rows
 from steersman.system.errors import BadValue
 
 NOISE = 0.05  # of the inputs' common spread, added in training
-ENOUGH = 30  # pairs that lead into the end
+ENOUGH = 100  # pairs that lead into the end: of fewer, a few that weigh most make the probability a step
+GENTLE = 0.01  # weight of the squared log odds while a way is unknown: they rise everywhere, and are no step
 NOTHING = 1e-12  # of the mean square step of the probability: what its logarithm bears
 
 
@@ -77,9 +78,9 @@ class Committor(Model):
 
         The committor is the function, 0 in one state and 1 in the other, that changes least within a lag, in the mean
         square of equilibrium. Of a simulation that does not come back from `end`, as those of a weighted ensemble with
-        a target, its level sets are right and its values are a rising function of the probability. While fewer than 30
-        pairs lead into `end` it only tells the two states apart. It never goes on from another one: one that was fitted
-        to few pairs may be a step, which no later fit comes back from.
+        a target, its level sets are right and its values are a rising function of the probability. While fewer than 100
+        pairs lead into `end` it only tells the two states apart, and rises all the way from one to the other. It never
+        goes on from another one: one that was fitted to few pairs may be a step, which no later fit comes back from.
 
         Args:
             pairs: (m, 2) int, rows that are one lag apart, see `Window.lagged`; short beside the transition.
@@ -137,9 +138,10 @@ def _changes(model: Committor, x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor,
 
 
 def _apart(model: Committor, x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, weight: Tensor) -> dict[str, Tensor]:
-    """The cross entropy of telling the states apart."""
+    """The cross entropy of telling the states apart, by log odds that are not large anywhere."""
     odds = _noisy(model, y)
-    return {"loss": _mean(of_y[:, 0], softplus(odds)) + _mean(of_y[:, 1], softplus(-odds))}
+    apart = _mean(of_y[:, 0], softplus(odds)) + _mean(of_y[:, 1], softplus(-odds))
+    return {"loss": apart + GENTLE * (odds**2).mean()}
 
 
 def _within(chance: Tensor, state: Tensor) -> Tensor:

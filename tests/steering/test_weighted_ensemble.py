@@ -97,6 +97,23 @@ def test_by_chance_each_member_keeps_its_weight_on_average_and_the_likely_ones_a
     assert copies[2] > 10 * copies[3] * 0.5 > copies[1] * 0.5
 
 
+def test_while_the_way_is_unknown_members_are_spread_over_those_that_have_left_the_beginning() -> None:
+    chance = [0.0] * 15 + [0.1, 0.3, 0.5, 0.7, 0.9]
+    scores = ended([0.05] * 20, {"q": np.repeat(chance, 2).tolist(), "there": [0.0] * 40})
+    rng = np.random.default_rng(0)
+    left = [sum(each.index >= 30 for each in BY_CHANCE.rank(scores, rng)) for _ in range(100)]
+    assert np.mean(left) > 0.6 * BY_CHANCE.members
+
+
+@pytest.mark.slow
+def test_an_ensemble_whose_chance_is_learned_meanwhile_finds_the_way_over_a_barrier() -> None:
+    """12 kT, begun with frames of both wells alone: in each of 4 ensembles members arrive before round 150."""
+    problem = replace(rates.two_wells(), rounds=300)
+    found = rates.measured(problem, WeightedEnsemble(chance="x", members=100, target="there"), [None] * 4)
+    assert found["hold"] >= 3
+    assert min(found["rates"]) > 0
+
+
 @pytest.mark.parametrize(
     "names", [{}, {"score": "x", "chance": "q"}, {"chance": "q"}, {"chance": "q", "target": "there", "edges": (0.5,)}]
 )

@@ -32,8 +32,9 @@ from steersman.system.numbers import Finite, Whole, checked
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 SHARES = 0.8, 0.1, 0.1  # of copies by weight and chance, evenly along the log odds, by weight alone
 EXPLORING = 0.0, 0.9, 0.1  # while few have arrived: a model that has not seen the way knows no probabilities
-ENOUGH = 30  # frames in the target
+ENOUGH = 300  # frames in the target
 NO_CHANCE = 1e-9  # below it members are alike
+STEP = 1.0  # of log odds, from the members of the least chance to those of none
 ROUNDING = 1e-6  # beyond 0 and 1
 FEWEST = 10  # rounds of an average
 MEMORY = 2.5  # assumed ratio of the decay of the autocorrelation to its sum: more is less bias, and wider intervals
@@ -103,6 +104,8 @@ class WeightedEnsemble(Policy):
         if len(odd := given[abs(given - chance) > ROUNDING]):
             raise ValueError(f"the chance {self.chance!r} is {odd[0]:g} of a frame; return a probability for each")
         odds = np.log((chance + NO_CHANCE) / (1 - chance + NO_CHANCE))
+        if (none := chance == 0).any() and not none.all():
+            odds[none] = odds[~none].min() - STEP  # else the edge of the beginning would get most copies
         at = np.argsort(odds, kind="stable")
         length = np.empty(len(at))
         length[at] = np.gradient(odds[at]) if len(at) > 1 else 1.0

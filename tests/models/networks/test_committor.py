@@ -83,15 +83,16 @@ def test_the_committor_of_the_mueller_brown_surface_is_the_exact_one() -> None:
     assert np.sqrt(np.mean((model.chance(points[between]) - exact[between]) ** 2)) < 0.08
 
 
-def test_before_a_way_is_known_the_states_are_told_apart() -> None:
+def test_before_a_way_is_known_log_odds_rise_all_the_way_from_one_state_to_the_other() -> None:
+    """Members are spread evenly along them: where they are flat nobody is copied, and nobody finds the way."""
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.normal(-1, 0.1, (500, 1)), rng.normal(1, 0.1, (100, 1))])
-    pairs = np.stack([np.arange(499), np.arange(1, 500)], axis=1)
-    model = Committor.fit(x, pairs, begin=x[:, 0] < 0, end=x[:, 0] > 0)
+    x = np.concatenate([rng.normal(-1, 0.1, (8000, 1)), rng.uniform(-0.8, 0.2, (800, 1)), rng.normal(1, 0.1, (300, 1))])
+    pairs = np.stack([np.arange(8799), np.arange(1, 8800)], axis=1)
+    model = Committor.fit(x, pairs, begin=x[:, 0] < -0.8, end=x[:, 0] > 0.8)
     assert model.card["entered"] == 0
-    chance = model.chance(np.linspace(-1, 1, 9)[:, None])
-    assert (np.diff(chance) > 0).all()
-    assert chance[0] < 0.1 < 0.9 < chance[-1]
+    odds = model.encode(np.linspace(-0.8, 0.8, 9)[:, None])[:, 0]
+    assert np.diff(odds).min() > 0.1 * np.ptp(odds) / 8
+    assert odds[0] < -1 < 1 < odds[-1]
 
 
 @pytest.mark.slow
