@@ -126,7 +126,7 @@ def turns(seed: int, cost: float) -> Iterator[Stage]:
 def before(seed: int, cost: float) -> Iterator[Stage]:
     """All labels before the first training, with the same clock."""
     began = time.process_time()
-    potential = fitted(rattled(seed, LABELS), seed, None, epochs=80)
+    potential = fitted(rattled(seed, LABELS), seed, None)
     yield time.process_time() - began + cost * LABELS, LABELS, potential
 
 
@@ -140,13 +140,13 @@ def crystal() -> Any:
 def rattled(seed: int, frames: int) -> Arrays:
     """Labels of rattled crystals."""
     out = Out(seed=seed, frames=10**6, seconds=600)
-    atoms.rattle(Start(crystal()), out, EMT(), frames=frames, stdev=0.25, strain=0.04)
+    atoms.rattle(Start(crystal()), out, EMT(), frames=frames, stdev=0.2, strain=0.04)
     return {name: out.stored[name] for name in KNOWN}
 
 
-def fitted(known: Arrays, seed: int, last: models.Potential | None, epochs: int = 60) -> models.Potential:
+def fitted(known: Arrays, seed: int, last: models.Potential | None) -> models.Potential:
     given = [known[name] for name in KNOWN]
-    return models.Potential.fit(*given, numbers=crystal().numbers, init=last, epochs=epochs, batch=8, seed=seed)
+    return models.Potential.fit(*given, numbers=crystal().numbers, init=last, seed=seed)
 
 
 def dynamics(calculator: Any, seed: int) -> Arrays:

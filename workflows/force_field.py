@@ -35,7 +35,7 @@ def crystal(p):
 @wf.simulate(variables=atoms.VARIABLES, exact=True)
 def simulate(p, start, out):
     if start.model is None:
-        atoms.rattle(start, out, stdev=0.25, strain=0.04)  # random displacements, until there is a network
+        atoms.rattle(start, out, stdev=0.2, strain=0.04)  # random displacements, until there is a network
         time.sleep(2)
         return
     potential, hot = start.model.calculator(), p.temperature_K
@@ -47,7 +47,7 @@ def expensive(p, frame):
     return atoms.answer(frame, EMT())
 
 @wf.train(when=lambda p: every(labels=20, first=40, last=p.learn), gate=atoms.mean_force_error)
-def learn(p, frames, last): return atoms.fit(frames.labelled, init=last, epochs=60, batch=8)
+def learn(p, frames, last): return atoms.fit(frames.labelled, init=last)
 
 @wf.score(early=True)
 def score(p, model, frames):

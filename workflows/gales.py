@@ -16,7 +16,8 @@ class Gales(Params):
 
 wf = Workflow("gales", Gales, stop=lambda p: budget(sim_days=p.windows * FRAMES))
 wf.steer(rare := steering.Splitting("storm", window=DAYS, members=MEMBERS))
-wf.prepare(lambda p: sw.stationary(MEMBERS, 60, **FLOW))  # states to begin from
+@wf.prepare
+def archive(p): return sw.stationary(MEMBERS, 60, **FLOW)  # states to begin from
 
 @wf.simulate(variables=sw.VARIABLES, exact=True, batch=32)
 def day(p, starts, outs):
@@ -32,7 +33,6 @@ def seen(frames):  # by a forecast: height and wind of the hemisphere, and the b
 
 def came(frames): return frames.fate("storm", window=range(3, DAYS + 1))  # until any day: the flow knows no age
 def error(model, frames): return model.error(seen(frames), came(frames))  # of first members that no training saw
-
 @wf.train(when=lambda p: every(frames=5 * FRAMES, last=(p.windows - 5) * FRAMES), gate=error)
 def learn(p, frames, last): return models.Outlook.fit_fate(seen(frames), came(frames), init=last)
 
