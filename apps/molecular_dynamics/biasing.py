@@ -21,6 +21,7 @@ from steersman.steering import Bias
 from steersman.system.errors import BadValue
 
 GROUP = 30  # the force group of the bias alone
+WIDEST, LARGEST = 32, 300  # units of the first hidden layer, and the product of all layers
 FREE_RAD, STIFF = np.radians(69.0), 500.0  # a peptide bond turns freely so far from trans, then kJ/mol/rad^2
 Layers = Sequence[tuple[np.ndarray, np.ndarray]]
 
@@ -47,13 +48,17 @@ def coordinate(features: Features, model: Any) -> Coordinate:
     """The coordinate of a model of these features, or the features themselves without a model (None); the same object
     for the same model, so that its context stays warm.
 
-    Raises: BadInput: the model cannot be written out as forces. BadValue: it was fitted to others.
+    Raises: BadInput: the model cannot be written out as forces. BadValue: it was fitted to others, or it is so large
+        that OpenMM would take minutes to find the derivatives.
     """
     layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.dense_layers()
     if layers[0][0].shape[1] != features.count:
         raise BadValue(
             "features", features.count, f"give the {layers[0][0].shape[1]} numbers that the model was fitted to"
         )
+    hidden = [len(offsets) for _, offsets in layers[:-1]]
+    if hidden and (hidden[0] > WIDEST or np.prod(hidden) > LARGEST):
+        raise BadValue("hidden", hidden, f"a bias bears one layer of up to {WIDEST}, or two of 16: fit a smaller one")
     return Coordinate(features, layers)
 
 

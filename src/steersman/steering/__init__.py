@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steersman.steering.importance import Importance as Importance
     from steersman.steering.labelling import Doubtful as Doubtful
     from steersman.steering.labelling import LabelRule as LabelRule
+    from steersman.steering.lives import life as life
     from steersman.steering.merit import Dbscan as Dbscan
     from steersman.steering.merit import Diverse as Diverse
     from steersman.steering.merit import ExpectedImprovement as ExpectedImprovement

@@ -26,9 +26,10 @@ from steersman.apps.molecular_dynamics import (
     build_peptide,
     run,
 )
-from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate
+from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, coordinate
 from steersman.apps.molecular_dynamics.bonds import peptide_bonds
 from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
+from steersman.models import Committor
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.system.errors import BadValue, UnknownName
@@ -281,3 +282,13 @@ def test_a_start_that_failed_takes_half_of_the_time_step(dipeptide: Molecule) ->
         segment(Start(dipeptide, attempt=attempt), timestep_fs=step) for attempt, step in ((0, 2.0), (1, 4.0))
     )
     assert (half[-1].positions == again[-1].positions).all()
+
+
+@pytest.mark.parametrize(("hidden", "fits"), [((32,), True), ((16, 16), True), ((32, 32), False), ((64,), False)])
+def test_a_network_whose_derivatives_would_take_minutes_is_refused(hidden: tuple[int, ...], fits: bool) -> None:
+    features, model = Torsions(((0, 1, 2, 3), (1, 2, 3, 4))), Committor(4, hidden)
+    if fits:
+        assert coordinate(features, model).dimensions == 1
+    else:
+        with pytest.raises(BadValue):
+            coordinate(features, model)
