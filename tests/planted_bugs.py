@@ -207,6 +207,7 @@ BUGS = [
     Bug("steering/weighted_ensemble.py", "(weight * chance, length, weight)", "(weight, length, weight)", ENSEMBLE),
     Bug("steering/weighted_ensemble.py", "(odds, share, weight,", "(odds, share, share,", ENSEMBLE),
     Bug("steering/weighted_ensemble.py", "odds[none] = odds[~none].min() - STEP", "pass", ENSEMBLE),
+    Bug("steering/lives.py", "gammaincinv(left + 1, 1 - tail)", "gammaincinv(left, 1 - tail)", "tests/steering/test_lives.py"),
     Bug("models/networks/committor.py", "apart + GENTLE * (odds**2).mean()", "apart",
         "tests/models/networks/test_committor.py"),
     Bug("models/networks/committor.py", "_within(chance, of_y) - _within(now, of_x)", "chance - now",
