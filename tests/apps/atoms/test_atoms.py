@@ -37,7 +37,7 @@ def labels(crystal: Any) -> dict[str, np.ndarray]:
 def potential(crystal: Any, labels: dict[str, np.ndarray]) -> models.Potential:
     small = {"channels": 16, "layers": 2, "expansion_features": 12}
     return models.Potential.fit(
-        *(each[:20] for each in labels.values()), numbers=crystal.numbers, settings=small, epochs=25, seed=3
+        *(each[:20] for each in labels.values()), numbers=crystal.numbers, settings=small, epochs=25, batch=4, seed=3
     )
 
 
