@@ -37,7 +37,7 @@ def main(run: str) -> None:
         axes.axvspan(0, REPORT_NS * hot.sum(), color="0.93", lw=0, label="hot")
         axes.set(yscale="log", ylim=(0.5, 5e4), xlim=(0, None))
         axes.set(xlabel="simulated time (ns)", ylabel="mean life (ns)")
-        axes.legend(ncols=2, fontsize="small", loc="upper center")
+        axes.legend(ncols=2, fontsize="small", loc="upper right")
         figure.savefig(Path(__file__).with_suffix(".png"))
 
 
