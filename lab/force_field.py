@@ -34,7 +34,8 @@ from steersman.stages import loading
 from steersman.system.errors import BadValue
 
 ARMS = ("doubt", "quiet", "random", "turns", "before", "itself")
-LABELS, TEMPERATURE_K, GOOD = 120, 2000.0, 0.05  # eV/angstrom, of a component of a force
+LABELS, LEARNED = 120, 100  # a run labels more than its network learns from, for its audits
+TEMPERATURE_K, GOOD = 2000.0, 0.05  # eV/angstrom, of a component of a force
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
 RULE = 'label=lambda p: Doubtful("spread", above=p.doubt, most=10, audits=0.1)'
 KNOWN = ("positions", "cell", "energy", "forces")
@@ -109,25 +110,27 @@ def turns(seed: int, cost: float) -> Iterator[Stage]:
         potential = fitted(known, seed, potential)
         say(f"turns {seed}: {len(known['energy'])} labels")
         yield time.process_time() - began + cost * len(known["energy"]), len(known["energy"]), potential
-        if len(known["energy"]) >= LABELS:
+        if len(known["energy"]) >= LEARNED:
             return
-        unsure, explored = list[Arrays](), 0.0
-        while len(unsure) < 20 and explored < 16:  # ps
+        visited, explored = list[Arrays](), 0.0
+        while sum(each["spread"] > 0.05 for each in visited) < 20 and explored < 16:  # ps
             out = Out(seed=int(rng.integers(2**62)), frames=10**6, seconds=1200)
             atoms.run(Start(crystal()), out, potential.calculator(), temperature_K=TEMPERATURE_K, timestep_fs=4,
                       segment_ps=8, doubt_above=1.0)  # fmt: skip
-            unsure += [out.frame(int(row)) for row in np.flatnonzero(out.stored["spread"] > 0.05)]
+            visited += [out.frame(row) for row in range(out.frames)]
             explored += out.simulated
-        most = min(20, LABELS - len(known["energy"]), len(unsure))
-        new = [unsure[number] | atoms.answer(unsure[number], EMT()) for number in rng.permutation(len(unsure))[:most]]
+        visited.sort(key=lambda each: -each["spread"])
+        unsure = max(20, sum(each["spread"] > 0.05 for each in visited))  # the most in doubt, where few are in doubt
+        chosen = [visited[number] for number in rng.permutation(unsure)[:20]]
+        new = [each | atoms.answer(each, EMT()) for each in chosen]
         known = {name: np.concatenate([known[name], [each[name] for each in new]]) for name in KNOWN}
 
 
 def before(seed: int, cost: float) -> Iterator[Stage]:
     """All labels before the first training, with the same clock."""
     began = time.process_time()
-    potential = fitted(rattled(seed, LABELS), seed, None)
-    yield time.process_time() - began + cost * LABELS, LABELS, potential
+    potential = fitted(rattled(seed, LEARNED), seed, None)
+    yield time.process_time() - began + cost * LEARNED, LEARNED, potential
 
 
 def crystal() -> Any:

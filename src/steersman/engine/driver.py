@@ -115,6 +115,7 @@ class Driver:
                     end = self._end()
                 self._ends = end
                 self._say_goodbye()
+                self._oddities.look()
                 end = self._after(self._with_last_scores(end))
         finally:
             self._bag.close()
@@ -136,13 +137,13 @@ class Driver:
             if self._servers.troubles:
                 self._make_good()
             act()
-            self._oddities.look()
         except BusError as error:
             self._servers.mend(error)
         if self._clock() - self._synced > SYNC_S:
             self._synced = self._clock()
             self._bag.sync()
             self._run.recorder.journal.sync()
+            self._oddities.look()  # it reads frames, so not at every step
         self._run.show(self._run.state, self._run.rules.stop)
 
     def _advance(self) -> None:
