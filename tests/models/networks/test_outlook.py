@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from steersman.models import Model, Outlook
-from steersman.models.networks.outlook import FOLDS, folds_of
+from steersman.models.networks.outcomes import FOLDS, folds_of
 from steersman.steering import reliability
 from steersman.store.lineages import Fate
 from steersman.system.errors import BadValue
