@@ -172,9 +172,7 @@ class _Calls:
 
     def _keep(self) -> None:
         """What was told of the state belongs to the newest frame."""
-        if self._state:
-            self._out.state(**self._state)
-            self._state = {}
+        self._out.state(**self._state)
 
     def _append(self, item: Item, view: np.ndarray) -> None:
         first = self._first.get(item.name, item)
@@ -187,6 +185,7 @@ class _Calls:
             raise BadValue(item.name, str(item), problem)
         if not self._next:
             self._keep()
+            self._state = {}
         self._next[item.name], self._frame[item.name] = item, item.value(view)
 
     def _ask(self, call: Request) -> list[np.ndarray] | str:

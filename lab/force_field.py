@@ -1,13 +1,12 @@
-"""What is a label worth? A force field learned by doubt, by labels at random, in turns, and by all labels at once.
+"""What is a label worth? A force field learned by doubt, by labels at random, and by all labels at once.
 
     python -m lab.force_field --keep FOLDER --arm doubt --seeds 1 6 --out lines.jsonl     # goes on where it was stopped
     python -m lab.force_field --out lines.jsonl                                           # the table
 
-`doubt` is `steersman run force_field` without its goal, `quiet` the same where nothing else computes, `random` the same
-with every label drawn at random among the frames that the newest model visited, `before` a potential of as many rattled
-crystals. `turns` does in one process what DP-GEN does: it trains, explores, labels frames about which its members
-disagree, and so on. `itself` is the expensive code with another seed: what chance alone does. Each is judged on frames
-of the expensive code's own dynamics, which no arm sees, and by its own dynamics beside that.
+`doubt` is `steersman run force_field` without its goal, `random` the same with every label drawn at random among the
+frames that the newest model visited, `before` a potential of as many rattled crystals. `itself` is the expensive code
+with another seed: what chance alone does. Each is judged on frames of the expensive code's own dynamics, which no arm
+sees, and by its own dynamics beside that.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -33,7 +32,7 @@ from steersman.benchmarks.train import say
 from steersman.stages import loading
 from steersman.system.errors import BadValue
 
-ARMS = ("doubt", "quiet", "random", "turns", "before", "itself")
+ARMS = ("doubt", "random", "before", "itself")
 LABELS, LEARNED = 120, 100  # a run labels more than its network learns from, for its audits
 TEMPERATURE_K, GOOD = 2000.0, 0.05  # eV/angstrom, of a component of a force
 FILE = Path(steersman.__file__).parent / "workflows" / "force_field.py"
@@ -69,10 +68,10 @@ def replica(arm: str, seed: int, keep: Path, cost: float) -> dict[str, Any]:
     """How good each potential of an arm is, and what dynamics by the last one say."""
     torch.set_num_threads(1)
     truth, facts, stages = dynamics(EMT(), 1000 + seed), dict[str, Any](), list[Stage]()
-    if arm in ("doubt", "quiet", "random"):
+    if arm in ("doubt", "random"):
         facts, stages = loop(arm, seed, keep, cost)
-    elif arm != "itself":
-        stages = list(turns(seed, cost) if arm == "turns" else before(seed, cost))
+    elif arm == "before":
+        stages = before(seed, cost)
     facts["models"] = [
         (after, calls, float(np.abs(said(each.calculator(), truth)[1] - truth["forces"]).mean()))
         for after, calls, each in stages
@@ -103,34 +102,11 @@ def loop(arm: str, seed: int, keep: Path, cost: float) -> tuple[dict[str, Any], 
     }, stages  # fmt: skip
 
 
-def turns(seed: int, cost: float) -> Iterator[Stage]:
-    """Train, explore, choose, label, one after another. Its clock is its own processor time, and the calls' waits."""
-    rng, began, known, potential = np.random.default_rng(seed), time.process_time(), rattled(seed, 40), None
-    while True:
-        potential = fitted(known, seed, potential)
-        say(f"turns {seed}: {len(known['energy'])} labels")
-        yield time.process_time() - began + cost * len(known["energy"]), len(known["energy"]), potential
-        if len(known["energy"]) >= LEARNED:
-            return
-        visited, explored = list[Arrays](), 0.0
-        while sum(each["spread"] > 0.05 for each in visited) < 20 and explored < 16:  # ps
-            out = Out(seed=int(rng.integers(2**62)), frames=10**6, seconds=1200)
-            atoms.run(Start(crystal()), out, potential.calculator(), temperature_K=TEMPERATURE_K, timestep_fs=4,
-                      segment_ps=8, doubt_above=1.0)  # fmt: skip
-            visited += [out.frame(row) for row in range(out.frames)]
-            explored += out.simulated
-        visited.sort(key=lambda each: -each["spread"])
-        unsure = max(20, sum(each["spread"] > 0.05 for each in visited))  # the most in doubt, where few are in doubt
-        chosen = [visited[number] for number in rng.permutation(unsure)[:20]]
-        new = [each | atoms.answer(each, EMT()) for each in chosen]
-        known = {name: np.concatenate([known[name], [each[name] for each in new]]) for name in KNOWN}
-
-
-def before(seed: int, cost: float) -> Iterator[Stage]:
-    """All labels before the first training, with the same clock."""
-    began = time.process_time()
-    potential = fitted(rattled(seed, LEARNED), seed, None)
-    yield time.process_time() - began + cost * LEARNED, LEARNED, potential
+def before(seed: int, cost: float) -> list[Stage]:
+    """All labels before the first training. Its clock is its own processor time, and the calls' waits."""
+    began, known = time.process_time(), rattled(seed, LEARNED)
+    potential = models.Potential.fit(*(known[name] for name in KNOWN), numbers=crystal().numbers, seed=seed)
+    return [(time.process_time() - began + cost * LEARNED, LEARNED, potential)]
 
 
 def crystal() -> Any:
@@ -145,11 +121,6 @@ def rattled(seed: int, frames: int) -> Arrays:
     out = Out(seed=seed, frames=10**6, seconds=600)
     atoms.rattle(Start(crystal()), out, EMT(), frames=frames, stdev=0.2, strain=0.04)
     return {name: out.stored[name] for name in KNOWN}
-
-
-def fitted(known: Arrays, seed: int, last: models.Potential | None) -> models.Potential:
-    given = [known[name] for name in KNOWN]
-    return models.Potential.fit(*given, numbers=crystal().numbers, init=last, seed=seed)
 
 
 def dynamics(calculator: Any, seed: int) -> Arrays:

@@ -28,6 +28,7 @@ VARIABLES = {
     "spread": Variable((), "eV/angstrom", "by how much members of a committee differ, 0 of others"),
 }
 BAR = 1e-4 * units.GPa
+BAROSTAT = {"p_eps", "force_eps"}  # its momentum and force, as ASE names them
 
 
 def run(
@@ -43,7 +44,7 @@ def run(
     pressure_bar: float | None = None,
     doubt_above: float | None = None,
 ) -> None:
-    """Langevin dynamics at constant volume, or constant pressure, in a cell whose shape may change; BAOAB.
+    """Langevin dynamics at constant volume, or constant pressure, in a cell that keeps its shape; BAOAB.
 
     It begins at `start.prepared`, atoms of ASE, with velocities of its own, or goes on exactly. Where the spread of a
     committee goes beyond a bound, the frame is stored, its label is asked for, and the segment ends without a state:
@@ -71,8 +72,8 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ASE says which mass of the barostat it takes
         dynamics = LangevinBAOAB(atoms, timestep_fs * units.fs, temperature_K=temperature_K, T_tau=tau, rng=rng, **held)
-    if "p_eps" in start.state:
-        dynamics.p_eps = np.array(start.state["p_eps"])
+    for name in BAROSTAT.intersection(start.state):
+        setattr(dynamics, name, np.array(start.state[name]))
     every = max(1, round(1e3 * frame_ps / timestep_fs))
     for number in range(1, max(1, round(segment_ps / frame_ps)) + 1):
         for step in range((number - 1) * every + 1, number * every + 1):
@@ -80,9 +81,10 @@ def run(
             if doubt_above is not None and calculator.results.get("spread", 0.0) > doubt_above:
                 _append(out, atoms, step * timestep_fs * 1e-3)
                 out.label()
+                out.state()
                 return
         _append(out, atoms, number * every * timestep_fs * 1e-3)
-        barostat = {"p_eps": np.asarray(dynamics.p_eps)} if pressure_bar is not None else {}
+        barostat = {name: np.asarray(getattr(dynamics, name)) for name in BAROSTAT if pressure_bar is not None}
         out.state(positions=atoms.get_positions(), momenta=atoms.get_momenta(), cell=np.array(atoms.cell), **barostat)
         if out.stopped:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,15 +45,22 @@ def mean_force_error(model: Potential, frames: Window) -> float:
 
 
 def fit(labelled: Mapping[str, np.ndarray], **settings: Any) -> Potential:
-    """A potential fitted to labelled frames of one kind of atoms, such as `frames.labelled`.
+    """A potential fitted to labelled frames of the same atoms, such as `frames.labelled`.
 
     Args:
         settings: of `models.Potential.fit`.
+    Raises: BadValue: their atoms differ.
     """
     from steersman.models import Potential
 
+    _same(labelled["numbers"], "numbers")
     known = [labelled[name] for name in ("positions", "cell", "energy", "forces")]
     return Potential.fit(*known, numbers=labelled["numbers"][0], **settings)
+
+
+def _same(numbers: Sequence[np.ndarray] | np.ndarray, where: str) -> None:
+    if any(not np.array_equal(one, numbers[0]) for one in numbers):
+        raise BadValue(where, "other atoms, or in another order", "give structures of the same atoms each")
 
 
 class KnownLabels(dict[str, np.ndarray]):
@@ -69,8 +76,7 @@ def read(file: str | Path) -> KnownLabels:
     Raises: BadValue: their atoms differ.
     """
     each = ase.io.read(file, index=":")
-    if any(not np.array_equal(one.numbers, each[0].numbers) for one in each):
-        raise BadValue(str(file), "other atoms, or in another order", "give structures of the same atoms each")
+    _same([one.numbers for one in each], str(file))
     known = KnownLabels({
         "numbers": np.stack([one.numbers for one in each]), "positions": np.stack([one.positions for one in each]),
         "cell": np.stack([box_of(one) for one in each]),

@@ -114,7 +114,9 @@ class Potential(Model):
                 raise BadValue(name, np.shape(given[name]), f"give finite numbers of shape {shape}")
         with seeded(seed):
             model = cls(numbers, cutoff, members, network, settings)
-            if not model.warm_start(init):
+            if model.warm_start(init):  # another version of the expensive code may have another zero
+                model.reference += float(np.mean(energy - model.said(positions, cell)[0]))
+            else:
                 model.reference.fill_(float(np.mean(energy)))
                 model._scale(positions, cell, energy - np.mean(energy), forces)
         data = tuple(torch.from_numpy(np.asarray(each, np.float64)) for each in given.values())
@@ -151,7 +153,8 @@ class Potential(Model):
         forces = np.stack([one["forces"].detach().cpu().double().numpy() for one in said])
         energy = np.mean([float(one["energy"].detach()) for one in said])
         deviation = np.sqrt((forces.std(axis=0) ** 2).sum(axis=-1))
-        return float(energy) + float(self.reference), forces.mean(axis=0), float(deviation.max())
+        zero = float(self.reference) * forces.shape[1] / len(self.numbers)
+        return float(energy) + zero, forces.mean(axis=0), float(deviation.max())
 
     def calculator(self) -> PotentialCalculator:
         """A calculator of ASE: energy, forces and `spread`, see `said`. It is kept, for neighbours are."""

@@ -605,6 +605,22 @@ def test_what_an_answer_raises_fails_the_segment(calling: Callable[..., list[str
         frames(calling('ask("fails", {}, {"y": np.zeros(1)})'), answers={"fails": fails})
 
 
+def test_a_state_is_that_of_the_newest_frame(calling: Callable[..., list[str]]) -> None:
+    """All that was put beside it, before its commit and after it, and nothing that was put beside another one."""
+    put = 'must(lib.steersman_state_put(of("{0}", np.array({1}))));'
+    for last, kept in ((put.format("w", 23), {"v": 3, "w": 23}), ("", {"v": 3})):
+        both = "for i in (1, 2, 3): lib.steersman_append(of('u', np.zeros(3))); " + put.format("v", "i")
+        out = Out(frames=9, seconds=99)
+        for frame in program(calling(f"{both} must(lib.steersman_commit(float(i)))\n{last}"), Start(), out):
+            out.append(**frame)
+        assert dict[str, Any](out.restart) == kept
+    out = Out(frames=9, seconds=99)
+    first = put.format("v", 1) + "[commit(float(i), u=np.zeros(3)) for i in (2, 3)]"
+    for frame in program(calling("commit(1.0, u=np.zeros(3))\n" + first), Start(), out):
+        out.append(**frame)
+    assert not out.restart
+
+
 def test_arrays_that_were_appended_and_not_committed_are_told(calling: Callable[..., list[str]]) -> None:
     with pytest.raises(EngineError):
         frames(calling('lib.steersman_append(of("u", np.zeros(3)))'))

@@ -178,6 +178,20 @@ def test_of_members_of_windows_whole_first_ones_are_held_out() -> None:
     assert all(held[number] == held[parent] for number, parent in parents.items() if parent >= 0)
 
 
+def test_a_member_that_was_stopped_is_none_to_go_on_from() -> None:
+    """It is not as old as the others of its round; without weights it may be any frame."""
+    for weight, ends in ((0.5, [True, False]), (0.0, [True, True])):
+        state = State()
+        state.apply(Hired(walker=0, slot=0))
+        for number, how in enumerate(("finished", "stopped")):
+            state.apply(Start(start=number, seed=0, round=int(weight > 0), weight=weight))
+            at: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number}
+            state.apply(Began(**at))
+            state.apply(Ended(**at, end_row=number + 1, how=how, simulated=1.0))
+        state.apply(Published(walker=0, frames=2, segments=2))
+        assert unscored(state).ends.tolist() == ends
+
+
 def test_of_too_many_frames_an_even_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third of them, where two thirds are too many; a function of the state, as a replay needs it."""
     state = played()

@@ -212,6 +212,15 @@ def test_a_mean_is_unbiased_and_inside_its_interval_however_wrong_the_surrogate_
         assert value.std() < 1.2 * np.pi / np.sqrt(6 * 240)
 
 
+def test_the_interval_of_a_mean_holds_also_where_few_were_audited() -> None:
+    held, rng = list[bool](), np.random.default_rng(1)
+    for _ in range(2000):
+        truth, error, failed = rng.normal(0, 0.1, 60), rng.normal(0, 1, 60), np.arange(60) >= 6
+        found = audits.mean({"truth": truth, "said": truth + error, "version": np.ones(60), "failed": failed})
+        held.append(bool(found.low < 0 < found.high))
+    assert 0.93 < np.mean(held) < 0.97
+
+
 def test_a_mean_is_not_known_before_there_are_audits() -> None:
     values = runs(240, 0, 0.3)
     assert np.isnan(audits.mean({name: column[:4] for name, column in values.items()}).value)

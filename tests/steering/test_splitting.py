@@ -108,6 +108,17 @@ def test_each_window_begins_with_new_members_spread_evenly() -> None:
     assert [math.floor(8 * point) for point in points] == list(range(8))
 
 
+def test_a_window_that_lost_a_member_does_not_count_and_no_other_begins_after_it() -> None:
+    policy = Splitting("outcome", window=3, members=8)
+    process = Process(policy, "right", 1)
+    before = policy.estimate(process.run(3))
+    process.run(4)
+    last = {name: column[1:] for name, column in process.rounds[-1].items()}
+    process.rounds[-1] = last
+    assert sum(each.weight for each in policy.rank(process.newest, process.rng)) == pytest.approx(last["weight"].sum())
+    assert policy.estimate(process.scores(3, 6, 9, 12)) == before
+
+
 def test_an_estimate_of_one_lucky_member_says_that_it_is_too_few() -> None:
     policy = Splitting("outcome", above=-ndtri(1e-4), window=WINDOW, members=16)
     estimates = [policy.estimate(Process(policy, "none", seed).run(12)) for seed in range(40)]

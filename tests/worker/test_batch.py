@@ -11,8 +11,10 @@ import pytest
 
 from steersman.bus import TupleSpace
 from steersman.journal.records import Start
+from steersman.stages import segment
+from steersman.stages.batch import OfBatch, Waiting
 from steersman.stages.segment import Segment
-from steersman.store import Frames, Span
+from steersman.store import Frames, GroupWriter, Span
 from steersman.worker.orders import plain
 from tests.worker.test_walker import events, run_orders
 
@@ -42,11 +44,13 @@ def test_each_start_of_a_batch_is_a_segment_with_its_own_rows(space: TupleSpace,
                 out.append(x=x, moment=moment)
         for out in outs:
             out.state(of=np.array([out.seed]))
+            out.label()
 
     ended = walk(space, tmp_path, simulate)
     assert together == [3, 3, 1]
     assert [each["start"] for each in ended] == list(range(STARTS))
     assert [(each["first_row"], each["end_row"]) for each in ended] == [(2 * n, 2 * n + 2) for n in range(STARTS)]
+    assert [each["asks"] for each in ended] == [[2 * n + 1] for n in range(STARTS)]
     frames, span = Frames(tmp_path / "frames"), Span("w0", 0, 2 * STARTS)
     assert frames.read("x", span).tolist() == [10.0 + n // 2 for n in range(2 * STARTS)]
     assert frames.read("segment", span).tolist() == [n // 2 for n in range(2 * STARTS)]
@@ -101,6 +105,19 @@ def test_starts_with_other_parameters_are_another_batch(space: TupleSpace, tmp_p
 
     walk(space, tmp_path, simulate, changed=2)
     assert together == [[10, 11], [12, 13, 14], [15, 16]]
+
+
+def test_a_member_that_went_on_for_too_long_leaves_no_state_of_frames_that_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "look_every_s", lambda ran_s: 0.0)
+    monkeypatch.setattr(segment, "PATIENCE_S", 0.0)
+    out = OfBatch("w0.0", 0, 1, Waiting(GroupWriter(tmp_path / "w0")), stop_asked=lambda: True)
+    for age in range(4):
+        out.append(age=age)
+        out.state(age=age)
+    assert 1 <= out.frames < 4
+    assert not out.restart
 
 
 def test_members_of_unequal_shapes_fail_by_themselves(space: TupleSpace, tmp_path: Path) -> None:

@@ -284,9 +284,8 @@ class Driver:
     def _say_goodbye(self) -> None:
         """Let walkers end their segments and publish, and what is being learned come to its end."""
         deadline = self._clock() + GOODBYE_S
-        whole = (
-            self._run.rounds and self._run.interrupts.count > 0
-        )  # the round is to be gone on with: its segments stay whole
+        goes_on = self._run.interrupts.count or self._run.rules.steering.policy.rounds
+        whole = self._run.rounds and bool(goes_on)  # its segments are, for the round is to be gone on with
         while (not self._crew.dismissed or self._crew.at_work) and self._clock() < deadline:
             self._step(functools.partial(self._crew.dismiss, whole=whole))
         with contextlib.suppress(BusError):

@@ -9,7 +9,8 @@ import numpy as np
 
 from steersman.journal import published
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.segments import FAILED, LOST, RUNNING
+from steersman.journal.modes.ensemble import Ensemble
+from steersman.journal.segments import FAILED, LOST, RUNNING, STOPPED
 from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
@@ -175,9 +176,10 @@ def _waiting(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _can_end(state: State, table: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Whether another segment may continue the end of one, once it is published. What was lost has none, and what
-    failed has another one begun in its place, from where it began."""
-    return np.asarray(~np.isin(table["how"], (LOST, FAILED)) & state.goes_on_from(table["state"]))
+    """Whether another segment may continue the end of one, once it is published. What was lost has none, what failed
+    has another one begun in its place, from where it began, and a member that was stopped is not as old as others."""
+    none = (LOST, FAILED, *[STOPPED] * state.mode(Ensemble).weighs)
+    return np.asarray(~np.isin(table["how"], none) & state.goes_on_from(table["state"]))
 
 
 def _scores(

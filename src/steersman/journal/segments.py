@@ -13,7 +13,7 @@ from steersman.store.names import SegmentName
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
 HOW = (*ENDED, "lost", "running")
-FAILED, LOST = HOW.index("failed"), HOW.index("lost")
+FAILED, LOST, STOPPED = (HOW.index(how) for how in ("failed", "lost", "stopped"))
 _FLAGS = "counts", "state", "repeats"
 _PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), *((name, "?") for name in _FLAGS)])
 _BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held

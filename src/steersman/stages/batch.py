@@ -54,6 +54,11 @@ class OfBatch(Segment):
         except Enough:
             self._over = True
 
+    def state(self, **variables: Any) -> None:
+        """Keep a state, see `Segment.state`; nothing once its frames are stored no more."""
+        if not self._over:
+            super().state(**variables)
+
     def fail(self, error: Exception) -> None:
         """It has failed, for this reason; the others go on."""
         self.error = self.error or error

@@ -84,7 +84,7 @@ class Segment:
         self.frames = 0
         self.simulated = 0.0
         self.restart: dict[str, np.ndarray | bytes] = {}
-        self.asked: list[int] = []  # rows whose labels it asks for
+        self.asked: list[int] = []  # its frames whose labels it asks for
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
@@ -175,7 +175,7 @@ class Segment:
         """
         if not self.frames:
             raise BadValue("out.label()", None, "append a frame first: its label is asked for")
-        self.asked.append(self.first_row + self.frames - 1)
+        self.asked.append(self.frames - 1)
 
     def fail(self, error: Exception) -> None:
         """End this segment as failed. In a batch (`@wf.simulate(batch=...)`) the others go on."""

@@ -37,7 +37,6 @@ FEWEST_IN_BIN = 3  # below, nobody knows how they scatter
 FAILED = 0.1  # of the audits of a bin: more may be what they have in common
 LEVEL = 0.95
 REPLICATES = 400
-Z_95 = 1.96
 
 Values = Mapping[str, Any]
 
@@ -230,18 +229,21 @@ def mean(values: Values) -> Corrected:
     Returns: NaN before there are so many.
     Source: Sarndal, Swensson and Wretman (1992), Model assisted survey sampling, the difference estimator.
     """
+    from scipy.special import stdtrit
+
     truth, said, version = (_column(values, name) for name in ("truth", "said", "version"))
     audited = ~_failed(values)
-    runs, audits, total, variance = 0, 0, 0.0, 0.0
+    runs, audits, free, total, variance = 0, 0, 0, 0.0, 0.0
     for each in np.unique(version):
         mine = version == each
         n, known = int(mine.sum()), mine & audited
         if (m := int(known.sum())) >= FEWEST_OF_MEAN:
             error = truth[known] - said[known]
-            runs, audits, total = runs + n, audits + m, total + n * (said[mine].mean() + error.mean())
+            runs, audits, free = runs + n, audits + m, free + m - 1
+            total += n * (said[mine].mean() + error.mean())
             variance += n**2 * (error.var(ddof=1) * (1 / m - 1 / n) + truth[known].var(ddof=1) / n)
     value = np.array(total / runs if runs else math.nan)
-    half = Z_95 * math.sqrt(variance) / runs if runs else math.nan
+    half = stdtrit(free, (1 + LEVEL) / 2) * math.sqrt(variance) / runs if runs else math.nan
     return Corrected(value, value - half, value + half, audits)
 
 

@@ -32,6 +32,7 @@ from steersman.system.numbers import Finite, Share, Whole, checked
 POINT = "point"  # of a new member: a number from 0 to 1, which `start.point(1, seed)` gives
 TOO_MUCH = 1 / 3  # of an estimate that comes from one window, or one first member
 FEWEST = 2  # windows of an interval
+WHOLE = 1e-6  # by which the weights of a window that lost no member may miss 1
 LEVEL = 0.95
 
 
@@ -59,7 +60,7 @@ class Rarity:
     @property
     def too_few(self) -> bool:
         """The interval is not to be believed: nearly all of it comes from one window or one first member, or none."""
-        return not max(self.largest_window, self.largest_member) <= TOO_MUCH
+        return not max(self.largest_window, self.largest_member) <= TOO_MUCH or self.low == self.high
 
     @property
     def relative_error(self) -> float:
@@ -109,10 +110,10 @@ class Splitting(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """The whole next round: of a new window, or the members of this one, split and merged."""
         newest = int(scores.round.max(initial=0))
-        if newest % self.window == 0:
-            return self._new(rng)
         ends = np.flatnonzero(scores.ends & (scores.round == newest) & (scores.weight > 0))
         weight = scores.weight[ends]
+        if newest % self.window == 0:
+            return self._new(rng, round(float(weight.sum()), 9) if newest else 1.0)
         if self.mean not in scores.values or self.spread not in scores.values:
             return [self._goes_on(int(i), w, w, "there is no forecast yet") for i, w in zip(ends, weight, strict=True)]
         mean, spread = (scores.column(name)[ends] for name in (self.mean, self.spread))
@@ -133,14 +134,16 @@ class Splitting(Policy):
         return f"window {newest // self.window + 1} is plain sampling: there is no forecast {self.mean!r} yet"
 
     def estimate(self, scores: Scores, above: float | None = None) -> Rarity:
-        """The probability of the event, from all windows that are over; without those before the first forecast, once
-        two others are, for plain sampling seldom meets the event.
+        """The probability of the event, from all windows that are over and lost no member; without those before the
+        first forecast, once two others are, for plain sampling seldom meets the event.
 
         Args:
             above: another threshold than the policy's.
         Raises: NoAnswerYet: fewer than two windows are over, or their outcomes have no scores yet.
         """
         over = np.flatnonzero(scores.ends & (scores.round > 0) & (scores.round % self.window == 0))
+        total = np.bincount(scores.round[over], scores.weight[over])
+        over = over[np.abs(total[scores.round[over]] - 1) < WHOLE]
         over, windows = self._steered(over, scores.round[over] // self.window, scores.weight[over])
         if len(np.unique(windows)) < FEWEST or self.outcome not in scores.values:
             raise NoAnswerYet(f"{len(np.unique(windows))} windows are over and scored", f"{FEWEST} of them")
@@ -169,9 +172,10 @@ class Splitting(Policy):
         kept = np.isin(windows, uneven) if len(uneven) >= FEWEST else np.ones(len(windows), bool)
         return over[kept], windows[kept]
 
-    def _new(self, rng: np.random.Generator) -> list[Candidate]:
-        weight = 1 / self.members
-        points = (np.arange(self.members) + rng.random()) * weight
+    def _new(self, rng: np.random.Generator, total: float) -> list[Candidate]:
+        """Args: total: what the members of the window before weigh together: no window begins where some are lost."""
+        weight = total / self.members
+        points = (np.arange(self.members) + rng.random()) / self.members
         why = f"begins a window of {self.window} segments with weight {weight:.3g}"
         return [Candidate(NEW, self.name, weight, why, draw={POINT: [p]}, weight=weight) for p in points.tolist()]
 

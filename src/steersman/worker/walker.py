@@ -371,7 +371,8 @@ class WalkerProcess:
         self._outbox.add(Ended(
             walker=self.number, segment=out.number, start=order.start, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=ran_s, cut=cut, state=bool(out.restart), asks=tuple(dict.fromkeys(out.asked)), repeats=out.repeats,
+            ran_s=ran_s, cut=cut, state=bool(out.restart), repeats=out.repeats,
+            asks=tuple(out.first_row + at for at in dict.fromkeys(out.asked)),
         ))  # fmt: skip
         self._close_segment(out, order, how)
         self._publisher.release_when_published(run.held)

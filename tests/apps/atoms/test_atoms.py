@@ -69,14 +69,21 @@ def test_a_thermostat_holds_the_temperature_and_a_barostat_lets_a_strained_cryst
     assert volume[20:].mean() > 1.03 * volume[0]
 
 
-def test_a_segment_goes_on_exactly_where_another_ended(crystal: Any) -> None:
-    """Positions, momenta and cell: with next to no noise two halves are the whole."""
-    how = {"temperature_K": 300, "frame_ps": 0.02, "timestep_fs": 2, "relaxation_ps": 1e9}
-    whole, first, second = (Out(seed=4, frames=1000) for _ in range(3))
-    atoms.run(Start(crystal), whole, EMT(), segment_ps=0.08, **how)
+@pytest.mark.parametrize("pressure_bar", [None, 1e5])
+def test_a_segment_goes_on_exactly_where_another_ended(
+    crystal: Any, pressure_bar: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Positions, momenta and the barostat: two halves that draw one after the other are the whole."""
+    rng, draws = np.random.default_rng(4), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: rng if seed == 4 else draws(seed))
+    how = {"temperature_K": 300, "frame_ps": 0.02, "timestep_fs": 2, "pressure_bar": pressure_bar}
+    first, second, whole = (Out(seed=4, frames=1000) for _ in range(3))
     atoms.run(Start(crystal), first, EMT(), segment_ps=0.04, **how)
     atoms.run(Start(crystal, first.frame(), first.restart), second, EMT(), segment_ps=0.04, **how)
-    np.testing.assert_allclose(second.frame()["positions"], whole.frame()["positions"], atol=1e-5)
+    rng = draws(4)
+    atoms.run(Start(crystal), whole, EMT(), segment_ps=0.08, **how)
+    for name in ("positions", "cell"):
+        np.testing.assert_allclose(second.frame()[name], whole.frame()[name], atol=1e-10)
 
 
 def test_forces_are_the_slope_of_the_energy_and_nothing_depends_on_where_it_lies(
@@ -137,16 +144,46 @@ def test_energies_of_all_electrons_are_learned_as_well_as_any_and_kept_to_the_di
     assert one.get_potential_energy() == pytest.approx(all_electrons, abs=100)
 
 
-def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
-    crystal: Any, potential: models.Potential
+def test_where_the_expensive_code_has_another_zero_a_potential_that_goes_on_learns_as_well(
+    labels: dict[str, np.ndarray], potential: models.Potential
 ) -> None:
-    out = Out(seed=5, frames=1000)
-    atoms.run(Start(crystal), out, potential.calculator(), temperature_K=900, doubt_above=1e-9)
-    assert out.frames == 1
-    assert out.asked == [out.first_row]
+    """As where another version of the label function takes another functional."""
+    x, cell = labels["positions"][:4], labels["cell"][:4]
+    how = {**potential.config, "init": potential, "epochs": 2, "seed": 3}
+    energy, forces, _ = models.Potential.fit(**labels, **how).said(x, cell)
+    other = models.Potential.fit(**labels | {"energy": labels["energy"] + 1000.0}, **how).said(x, cell)
+    np.testing.assert_allclose(other[0] - 1000, energy, atol=1e-2)
+    np.testing.assert_allclose(other[1], forces, atol=1e-2)
+
+
+def test_twice_the_atoms_have_twice_the_energy(labels: dict[str, np.ndarray], potential: models.Potential) -> None:
+    one = atoms.atoms_of({name: labels[name][0] for name in KNOWN} | {"numbers": potential.numbers})
+    two = one * (2, 1, 1)
+    one.calc = two.calc = potential.calculator()
+    assert two.get_potential_energy() == pytest.approx(2 * one.get_potential_energy(), rel=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
+    crystal: Any, potential: models.Potential, steps: int
+) -> None:
+    """Also after a frame that left one, of another moment."""
+    out, calculator = Out(seed=5, frames=1000), potential.calculator()
+    said = iter([*[0.0] * steps, 1.0])  # the first one before the first step
+    calculate = calculator.calculate
+
+    def doubts(*of: Any) -> None:
+        calculate(*of)
+        assert calculator.results["spread"] > 0
+        calculator.results["spread"] = next(said)
+
+    calculator.calculate = doubts
+    atoms.run(Start(crystal), out, calculator, temperature_K=300, frame_ps=0.004, doubt_above=0.5)
+    assert out.frames == 1 + steps // 2
+    assert out.asked == [out.frames - 1]
     assert not out.restart
-    assert out.stored["spread"][0] > 1e-9
-    assert out.stored["time"][0] == pytest.approx(0.002), "when it was in doubt"
+    assert out.stored["spread"][-1] == 1.0
+    assert out.stored["time"][-1] == pytest.approx(0.002 * steps), "when it was in doubt"
 
 
 def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
@@ -175,6 +212,8 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
     atoms.write(tmp_path / "mixed.extxyz", labels | {"numbers": mixed})
     with pytest.raises(BadValue):
         atoms.read(tmp_path / "mixed.extxyz")
+    with pytest.raises(BadValue):
+        atoms.fit(labels | {"numbers": mixed}, epochs=1)
 
 
 def test_a_slab_is_one_also_for_the_code_that_labels_it(crystal: Any) -> None:
