@@ -50,13 +50,24 @@ SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.
 SITES = "tests/executors/test_site.py tests/executors/test_together.py"
 DYNAMICS = "tests/apps/molecular_dynamics/test_simulation.py"
 CLIMATE, HYBRID = "tests/apps/shallow_water/test_climate.py", "tests/apps/shallow_water/test_hybrid.py"
-AUDITS = "tests/steering/test_audits.py"
+AUDITS, ATOMS = "tests/steering/test_audits.py", "tests/apps/atoms/test_atoms.py"
 
 HOT = "tests/apps/molecular_dynamics/test_biasing.py"
 MISSING = "tests/engine/test_missing.py"
 LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
 
 BUGS = [
+    Bug("stages/segment.py", "self.asked.append(self.frames - 1)", "self.asked.append(self.frames)", BATCH),
+    Bug("stages/batch.py", "if not self._over:\n            super().state", "if True:\n            super().state", BATCH),
+    Bug("apps/program.py", "            self._state = {}\n        self._next", "        self._next", PROGRAM),
+    Bug("apps/atoms/dynamics.py", "                out.state()\n", "", ATOMS),
+    Bug("apps/atoms/dynamics.py", '{"p_eps", "force_eps"}', '{"p_eps"}', ATOMS),
+    Bug("models/networks/potential.py", "+= float(np.mean(energy - model.said(positions, cell)[0]))", "+= 0.0", ATOMS),
+    Bug("models/networks/potential.py", " * forces.shape[1] / len(self.numbers)", "", ATOMS),
+    Bug("steering/splitting.py", "round(float(weight.sum()), 9) if newest else 1.0", "1.0", SPLITTING),
+    Bug("steering/splitting.py", "< WHOLE]", "< 9]", SPLITTING),
+    Bug("journal/scoreboard.py", ", *[STOPPED] * state.mode(Ensemble).weighs", "", "tests/journal/test_segments.py"),
+    Bug("steering/audits.py", "stdtrit(free, (1 + LEVEL) / 2)", "1.96", AUDITS),
     Bug("executors/site.py", "if wanted.mpi_walkers and self.scheduler", "if self.simulation.mpi and self.scheduler",
         "tests/executors/test_site.py"),
     Bug("models/networks/perceptron.py", "_expect_same(type(cv).__name__, model(x), _call(cv, x))", "pass", PERCEPTRON),

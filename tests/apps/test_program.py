@@ -611,7 +611,7 @@ def test_a_state_is_that_of_the_newest_frame(calling: Callable[..., list[str]]) 
     for last, kept in ((put.format("w", 23), {"v": 3, "w": 23}), ("", {"v": 3})):
         both = "for i in (1, 2, 3): lib.steersman_append(of('u', np.zeros(3))); " + put.format("v", "i")
         out = Out(frames=9, seconds=99)
-        for frame in program(calling(f"{both} must(lib.steersman_commit(float(i)))\n{last}"), Start(), out):
+        for frame in program(calling(f"{both} must(commit(float(i)))\n{last}"), Start(), out):
             out.append(**frame)
         assert dict[str, Any](out.restart) == kept
     out = Out(frames=9, seconds=99)
