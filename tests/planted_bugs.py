@@ -58,7 +58,7 @@ LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labe
 
 BUGS = [
     Bug("stages/segment.py", "self.asked.append(self.frames - 1)", "self.asked.append(self.frames)", BATCH),
-    Bug("stages/batch.py", "if not self._over:\n            super().state", "if True:\n            super().state", BATCH),
+    Bug("stages/batch.py", "if not self._over:\n            super().state", "if 1:\n            super().state", BATCH),
     Bug("apps/program.py", "            self._state = {}\n        self._next", "        self._next", PROGRAM),
     Bug("apps/atoms/dynamics.py", "                out.state()\n", "", ATOMS),
     Bug("apps/atoms/dynamics.py", '{"p_eps", "force_eps"}', '{"p_eps"}', ATOMS),
@@ -78,7 +78,7 @@ BUGS = [
     Bug("dashboard/live/frame.py", " or atoms.known(watched.history)", "", "tests/dashboard/test_film.py"),
     Bug("models/networks/potential.py", "(energy - self.reference).float()",
         "(energy.float() - self.reference.float())", "tests/apps/atoms/test_atoms.py"),
-    Bug("models/networks/potential.py", "float(energy) + float(self.reference)", "float(energy)",
+    Bug("models/networks/potential.py", "float(energy) + zero", "float(energy)",
         "tests/apps/atoms/test_atoms.py"),
     Bug("models/networks/potential.py", "float(self.reference) / len(self.numbers)", "0.0",
         "tests/apps/atoms/test_atoms.py"),
@@ -376,7 +376,7 @@ BUGS = [
     Bug("analysis/trajectories.py", "begins[parent] + row - segments.first[parent]", "begins[parent] + row", PIECES),
     Bug("analysis/answer.py", "float(np.median(frames)) * data.step", "float(np.median(frames))",
         "tests/analysis/test_members.py"),
-    Bug("journal/scoreboard.py", "(LOST, FAILED)", "(LOST,)", "tests/engine/test_exact_starts.py"),
+    Bug("journal/scoreboard.py", "(LOST, FAILED, *", "(LOST, *", "tests/engine/test_exact_starts.py"),
     Bug("data/reweighing.py", "if tried[i] and parent", "if parent", "tests/analysis/test_biased.py"),
     Bug("journal/modes/biases.py", "self.newest if start.share else None", "self.newest", "tests/engine/test_bag.py"),
     Bug("journal/modes/biases.py", "min(controls, self.state.slots - 1)", "controls", "tests/engine/test_pusher.py"),
