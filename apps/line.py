@@ -116,8 +116,10 @@ class Item:
             raise self._odd(array)
         if self.kind == LOGICAL:
             return array.astype(self.dtype)
-        wanted = array.astype(self.dtype, copy=False)
-        if not (np.can_cast(array.dtype, self.dtype, "safe") or (array.ndim == 0 and wanted == array)):
+        with np.errstate(invalid="ignore"):
+            wanted = array.astype(self.dtype, copy=False)
+            kept = np.array_equal(wanted.astype(array.dtype, copy=False), array, equal_nan=True)
+        if not (kept and (array.ndim == 0 or np.can_cast(array.dtype, self.dtype, "safe"))):
             raise self._odd(array)
         return wanted
 

@@ -22,6 +22,7 @@ PENALTIES = 10.0 ** np.arange(-5, 2)  # over the mean variance of the inputs
 PRIOR = 50.0  # rows that change a calibration by half of what they say
 FARTHEST = 2.5  # deviations of the mean up to which the spread changes with it
 SMALLEST = 1e-3  # spread, over that of the outcome
+LEAST = 2.0**-53  # share of the weight beyond an outcome: with 0 its normal score would be infinite
 KNOTS = 256  # of the curve from outcomes to their normal scores
 CALIBRATION = 7  # numbers for each time left, see `calibrated`
 UNKNOWN = np.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])  # of no rows
@@ -82,7 +83,8 @@ class Outcomes:
         """(2, KNOTS) outcomes that ascend, and their normal scores."""
         x, number = np.unique(self.outcome[self.weights > 0], return_inverse=True)
         weight = np.bincount(number, self.weights[self.weights > 0])
-        z = torch.special.ndtri(torch.from_numpy((np.cumsum(weight) - weight / 2) / weight.sum())).numpy()
+        share = np.clip((np.cumsum(weight) - weight / 2) / weight.sum(), LEAST, 1 - LEAST)
+        z = torch.special.ndtri(torch.from_numpy(share)).numpy()
         return np.stack([x, z])[:, np.searchsorted(z, np.linspace(z[0], z[-1], KNOTS))]
 
     def mean(self, values: np.ndarray) -> float:

@@ -364,16 +364,18 @@ def test_a_wrong_name_shape_or_type_is_refused_at_the_call(calling: Callable[...
         must(lib.steersman_commit(ctypes.c_double(2)))
         print(lib.steersman_parameter(of("frames_eech", np.zeros((), np.int32))), said())
         print(lib.steersman_parameter(of("spark", np.zeros((), np.int32))), said())
+        print(lib.steersman_parameter(of("many", np.zeros(()))), said())
         print(ask("tendency", {}, {}), said())
         must(lib.steersman_close())
     """
-    found = frames(calling(refused), cwd=tmp_path)
+    found = frames(calling(refused), Start(params=Plate(many=2**53 + 1)), cwd=tmp_path)
     assert [(frame["time"], frame["u"].tolist(), frame["long"].shape) for frame in found] == [
         (time, [[value] * 3] * 2, (2, 9000)) for time, value in ((1, 0), (2, 1))
     ]
     said = (tmp_path / "stdout.txt").read_text().splitlines()
     expected = [
-        "long, u", "(2, 3)", "float64", "time", "lacks u, long", "long", "u", "7", "frames_each", "float64", "tendency",
+        "long, u", "(2, 3)", "float64", "time", "lacks u, long", "long", "u", "7", "frames_each", "float64", "float64",
+        "tendency",
     ]  # fmt: skip
     for line, word in zip(said, expected, strict=True):
         assert line.startswith("-1 ")

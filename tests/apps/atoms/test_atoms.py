@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_a_segment_goes_on_exactly_where_another_ended(
     """Positions, momenta and the barostat: two halves that draw one after the other are the whole."""
     rng, draws = np.random.default_rng(4), np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda seed: rng if seed == 4 else draws(seed))
-    how = {"temperature_K": 300, "frame_ps": 0.02, "timestep_fs": 2, "pressure_bar": pressure_bar}
+    how: dict[str, Any] = {"temperature_K": 300, "frame_ps": 0.02, "timestep_fs": 2, "pressure_bar": pressure_bar}
     first, second, whole = (Out(seed=4, frames=1000) for _ in range(3))
     atoms.run(Start(crystal), first, EMT(), segment_ps=0.04, **how)
     atoms.run(Start(crystal, first.frame(), first.restart), second, EMT(), segment_ps=0.04, **how)
@@ -149,9 +149,9 @@ def test_where_the_expensive_code_has_another_zero_a_potential_that_goes_on_lear
 ) -> None:
     """As where another version of the label function takes another functional."""
     x, cell = labels["positions"][:4], labels["cell"][:4]
-    how = {**potential.config, "init": potential, "epochs": 2, "seed": 3}
-    energy, forces, _ = models.Potential.fit(**labels, **how).said(x, cell)
-    other = models.Potential.fit(**labels | {"energy": labels["energy"] + 1000.0}, **how).said(x, cell)
+    how: dict[str, Any] = {**labels, **potential.config, "init": potential, "epochs": 2, "seed": 3}
+    energy, forces, _ = models.Potential.fit(**how).said(x, cell)
+    other = models.Potential.fit(**how | {"energy": labels["energy"] + 1000.0}).said(x, cell)
     np.testing.assert_allclose(other[0] - 1000, energy, atol=1e-2)
     np.testing.assert_allclose(other[1], forces, atol=1e-2)
 
@@ -165,10 +165,10 @@ def test_twice_the_atoms_have_twice_the_energy(labels: dict[str, np.ndarray], po
 
 @pytest.mark.parametrize("steps", [1, 5])
 def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
-    crystal: Any, potential: models.Potential, steps: int
+    crystal: Any, potential: models.Potential, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after a frame that left one, of another moment."""
-    out, calculator = Out(seed=5, frames=1000), potential.calculator()
+    out, calculator = Out(seed=5, frames=1000), cast("Any", potential.calculator())
     said = iter([*[0.0] * steps, 1.0])  # the first one before the first step
     calculate = calculator.calculate
 
@@ -177,7 +177,7 @@ def test_what_stops_in_doubt_is_stored_asks_for_its_label_and_leaves_no_state(
         assert calculator.results["spread"] > 0
         calculator.results["spread"] = next(said)
 
-    calculator.calculate = doubts
+    monkeypatch.setattr(calculator, "calculate", doubts)
     atoms.run(Start(crystal), out, calculator, temperature_K=300, frame_ps=0.004, doubt_above=0.5)
     assert out.frames == 1 + steps // 2
     assert out.asked == [out.frames - 1]

@@ -153,6 +153,8 @@ def test_of_ranks_a_gap_is_no_wider_than_it_is_rare() -> None:
     assert other.ranked(np.array([500.0])) == pytest.approx(ndtri(np.mean(copies < 4)), abs=0.05)
     assert (np.diff(one.ranked(copies.max() + np.arange(3))) > 0.1).all()
     assert np.array_equal(fitted(20, linear, epochs=1).ranked(copies), copies)
+    light = Outlook.fit(rows, outcome, **settings | {"weights": np.where(outcome == outcome.max(), 1e-17, 1.0)})  # type: ignore[arg-type]
+    assert np.isfinite(light.forecast(rows, lead)).all()
 
 
 def test_what_came_of_frames_is_learned_by_weights_and_roots() -> None:
