@@ -43,7 +43,7 @@ PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and
 UNITS, LINEAGES = "tests/models/networks/test_units.py", "tests/store/test_lineages.py"
 OUTSIDE, PERCEPTRON = "tests/test_outside.py", "tests/models/networks/test_perceptron.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
-PROGRAM, ASSISTANT = "tests/apps/test_program.py", "tests/cli/test_assistant.py"
+PROGRAM, ASSISTANT = "tests/apps/test_program.py tests/apps/test_program_calls.py", "tests/cli/test_assistant.py"
 SHARED, PLUMED = "tests/stages/test_shared.py", "tests/apps/molecular_dynamics/test_plumed.py"
 
 SPLITTING, BATCH = "tests/steering/test_splitting.py", "tests/worker/test_batch.py"
