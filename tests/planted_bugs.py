@@ -57,6 +57,15 @@ MISSING = "tests/engine/test_missing.py"
 LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labelling.py"
 
 BUGS = [
+    Bug("data/reweighing.py", "(version > 0) & counted(scores)", "version > 0", "tests/analysis/test_biased.py"),
+    Bug("engine/trainer.py", "and rule.due(self._frames, known, used=used)", "", "tests/engine/test_trainer.py"),
+    Bug("engine/trainer.py", "frames=self._frames, labels", "frames=state.frames, labels", "tests/engine/test_trainer.py"),
+    Bug("analysis/one_system.py", "> 1:\n            yield _said(name, \"\", several)", "> 2:\n            pass",
+        "tests/analysis/test_one_system.py"),
+    Bug("models/networks/forecaster.py", "last if same else None", "last", "tests/models/networks/test_forecasters.py"),
+    Bug("models/networks/perceptron.py", ".clamp(0, 4)", ".clamp(0, 0)", PERCEPTRON),
+    Bug("journal/standing.py", "self.run.gpus if session.gpus is None else session.gpus", "self.run.gpus",
+        "tests/cli/test_display.py"),
     Bug("stages/segment.py", "self.asked.append(self.frames - 1)", "self.asked.append(self.frames)", BATCH),
     Bug("stages/batch.py", "if not self._over:\n            super().state", "if 1:\n            super().state", BATCH),
     Bug("apps/program.py", "            self._state = {}\n        self._next", "        self._next", PROGRAM),

@@ -178,7 +178,9 @@ class Forecaster(Model):
                 for part in np.array_split(samples, -(-len(samples) // STEPPED)):
                     part[:, 0] = step(torch.from_numpy(part[:, 0])).numpy()
         model.measure(x, samples)
-        model.warm_start(of_alike(model, init, "spread"))
+        last = of_alike(model, init, "spread")
+        same = isinstance(last, cls) and torch.equal(last.increment.cpu() > 0, model.increment > 0)
+        model.warm_start(last if same else None)  # else what changes now would be kept as it is
         loss = functools.partial(cls.loss, step=step)
         told = None if report is None else lambda record: report(record, model)
         return fit(model, samples, loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)

@@ -64,6 +64,13 @@ def test_a_parameter_that_had_several_values_is_named_unless_only_rules_read_it(
     assert [words.split()[0] for words in said] == names
 
 
+@pytest.mark.parametrize(("values", "names"), [((1.0, 2.0), ["T"]), ((1.0, 1.0), [])])
+def test_conditions_that_starts_take_in_turn_are_several_systems(values: tuple[float, ...], names: list[str]) -> None:
+    workflow = Workflow("mine", System, stop=lambda p: budget(frames=p.frames))
+    workflow.simulate(conditions=lambda p: {"T": values, "p": (p.kT,)})(lambda p, start, out: None)
+    assert [words.split()[0] for words in differing([history()], workflow)] == names
+
+
 def test_rules_that_cannot_be_compared_hide_no_parameter() -> None:
     """A rule of one's own is another object each time."""
     workflow = Workflow("mine", System, stop=lambda p: StopRule())

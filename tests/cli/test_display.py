@@ -212,6 +212,15 @@ def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
     assert state.hours(3602.0) == 10.0 / 3600
 
 
+def test_gpu_hours_are_those_of_the_gpus_that_each_session_held(state: State) -> None:
+    """A run that moves to a site without GPUs, and to one with more slots."""
+    for t, gpus, slots in ((3600.0, 2, 2), (7200.0, 0, 3)):
+        state.apply(Session(t=t, host="here", pid=1, after=t, gpus=gpus, slots=slots))
+    began = 3600 * state.clocks(10800.0)[0, 1]
+    assert state.gpu_hours(10800.0) == pytest.approx(2.0 + state.run.gpus * began / 3600)
+    assert state.slots == 3
+
+
 def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state: State) -> None:
     """And what was noted last; nothing of models where none was trained."""
     state.apply(Hired(t=4.0, walker=0, slot=0))

@@ -93,20 +93,22 @@ def test_it_trains_until_a_model_is_used_and_has_no_bar_at_the_last_number_of_fr
     assert trained == {20: 0.4, 40: 0.4, 80: 0.4, 100: None, 200: None, 400: None}
 
 
-def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: Path) -> None:
-    """They are simulated first; without others there is nothing to train on."""
+def test_frames_that_are_held_out_make_no_training_due(tmp_path: Path) -> None:
+    """They are simulated first; without others there is nothing to train on. The last training has all others."""
     recorder, jobs = Recorder(Journal(tmp_path / "journal.jsonl"), State()), Jobs()
     recorder.record(Hired(walker=0, slot=0))
     trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+    jobs.card = {"history": [], "frames": 10, "reason": "", "accepted": False}
     begun = []
-    for segment, held_out in enumerate([True, True, False, False]):
+    for segment, held_out in enumerate([True] * 3 + [False] * 8):
         recorder.record(Start(start=segment, seed=1, held_out=held_out))
         recorder.record(Began(walker=0, segment=segment, start=segment, first_row=10 * segment))
         recorder.record(Published(walker=0, frames=10 * (segment + 1), segments=segment))
-        trainer.advance(Every(frames=20, first=20))
-        begun.append(trainer.busy)
-    assert begun == [False, False, False, True]
-    assert sum(span.rows for span in jobs.begun[0].window) == 20
+        trainer.advance(Every(frames=20, first=20, last=40))
+        begun.append(len(jobs.begun))
+        trainer.advance(Every(frames=20, first=20, last=40), begin=False)
+    assert begun == [0] * 4 + [1] * 2 + [2] * 5
+    assert [sum(span.rows for span in job.window) for job in jobs.begun] == [20, 40]
 
 
 def test_a_warning_of_a_training_is_noted_once(tmp_path: Path) -> None:

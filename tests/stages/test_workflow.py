@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import Field, create_model
 
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
@@ -205,6 +206,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a budget that is True": lambda: budget(frames=True),
     "a share that is True": lambda: new().steer(explore=True),
     "parameters that are no class": lambda: new(params={"frames": 3}),
+    "a parameter that is not kept": lambda: new(params=create_model("P", k=(float, Field(1.0, exclude=True)))),
     "parameters of another kind": lambda: new(params=int),
     "no function": lambda: new().simulate({"x": Variable()}),  # type: ignore[call-overload]
     "a rule and a name": lambda: budget(frames=1) | "most",  # type: ignore[operator]

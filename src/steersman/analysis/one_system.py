@@ -27,6 +27,10 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
         asked, of = history.directory.settings()["params"], history.segments
         sets = np.append(history.starts["set"], 0)[np.minimum(of.start[of.made], len(history.starts))]
         given += [asked | history.sets[i] for i in np.unique(sets)] or [asked]  # with which segments made frames
+    turns = workflow.conditions(loading.checked(workflow, given[-1]))
+    for name in turns[0]:
+        if len(several := sorted({turn[name] for turn in turns})) > 1:
+            yield _said(name, "", several)
     for name in given[-1]:
         values: list[Any] = []
         for each in given:

@@ -195,7 +195,7 @@ def overview(
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
         outcome=word, reason=_reason(end, path, origin), driver="" if end else _driver(holder, alive=alive),
         paused_by=state.wishes.paused.who if state.wishes.paused and not end else None,
-        began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
+        began=state.run.t, now=now, hours=hours, gpu_hours=state.gpu_hours(now),
         frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
         slots=state.slots, walkers=len(state.walkers),
         segments=dict(state.ended), starts=dict(state.chosen), tasks=calls.counts(state.calls),

@@ -12,7 +12,7 @@ from steersman.journal.modes.biases import Biases, read
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores
-from steersman.steering.opes import ENERGY
+from steersman.steering.opes import ENERGY, counted
 from steersman.steering.reweighting import NEWEST, Reweighted, settled, weights
 
 SAME_KT = 0.1  # a stored energy and that of the version differ by less: single precision, at worst
@@ -45,7 +45,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     segments = history.segments
     segment = segments.of_frames(scores.walker, scores.row)
     version = np.where(segments.how[segment] == HOW[FAILED], 0, _versions(history, scores, segment))
-    at = np.flatnonzero(version)
+    at = np.flatnonzero((version > 0) & counted(scores))
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
     made_of = {each.bias: each.sha256 for each in history.state.mode(Biases).sound}

@@ -168,7 +168,7 @@ class Campaign(Driven):
             for folder in self.directory.path.absolute().parents[:2]:  # a new one, and `runs` may be new too
                 sync_folder(folder)
             recorder.record(self._described())
-        session = Session(host=platform.node(), pid=os.getpid(), after=after)
+        session = Session(host=platform.node(), pid=os.getpid(), after=after, slots=self.slots, gpus=self.site.gpus)
         if after is not None:
             self._cancel_jobs(Site.model_validate(self.directory.site()))
         begin: list[Record] = [self.told, session] if self.told else [session]

@@ -92,12 +92,16 @@ class Trainer:
             return math.isinf(left_s)
         if rule.counts == "labels":
             return rule.due(self._counted, state.models.last_labels, used=state.models.newest > 0)
-        if not rule.due(state.frames, state.models.last_frames, used=state.models.newest > 0):
-            return False
-        if state.models.last_frames is not None or not state.mode(HeldOut).draws:
-            return True
-        trainable = sum(span.rows for span in published.spans(state, held_out=False))
-        return rule.due(trainable, None)  # draws that are held out come before what a model is trained on
+        known, used = state.models.last_frames, state.models.newest > 0
+        return rule.due(state.frames, known, used=used) and rule.due(self._frames, known, used=used)
+
+    @property
+    def _frames(self) -> int:
+        """Frames, without those of draws that are held out; to leave them out costs time for each segment."""
+        state = self._recorder.state
+        if not state.mode(HeldOut).draws:
+            return state.frames
+        return sum(span.rows for span in published.spans(state, held_out=False))
 
     @property
     def _counted(self) -> int:
@@ -116,7 +120,7 @@ class Trainer:
         state = self._recorder.state
         if not self.busy:
             self._recorder.record(Training(
-                model=len(state.models) + 1, frames=state.frames, labels=self._counted,
+                model=len(state.models) + 1, frames=self._frames, labels=self._counted,
             ))  # fmt: skip
         count = state.models.last_labels if rule.counts == "labels" else state.models.last_frames
         last = (count or 0) >= rule.last

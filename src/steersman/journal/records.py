@@ -50,6 +50,8 @@ class Session(Record, tag="session", frozen=True):
     host: str
     pid: Number
     after: float | None = None  # time of the last record of the session before
+    slots: Number | None = None  # and the GPUs of all of them together, from here on; None: as the run began
+    gpus: Number | None = None
 
 
 class Prepared(Record, tag="prepared", frozen=True):

@@ -8,6 +8,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
+
 from steersman.journal import records
 from steersman.journal.backlog import Backlog
 from steersman.journal.calls import Call
@@ -146,7 +148,8 @@ class Standing:
 
     @property
     def slots(self) -> int:
-        return self.run.slots or len({walker.slot for walker in self.walkers.values()})
+        given = [session.slots for session in self.sessions[-1:] if session.slots is not None]
+        return [*given, self.run.slots][0] or len({walker.slot for walker in self.walkers.values()})
 
     @property
     def hired(self) -> list[Walker]:
@@ -224,10 +227,20 @@ class Standing:
 
     def hours(self, now: float) -> float:
         """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
+        return float(self.clocks(now)[0, -1])
+
+    def gpu_hours(self, now: float) -> float:
+        """The same, times the GPUs that each session held."""
+        return float(self.clocks(now)[1, -1])
+
+    def clocks(self, now: float) -> np.ndarray:
+        """(2, sessions + 1) hours and GPU hours by the end of each session, from 0 on."""
         begins = [session.t for session in self.sessions]
         last = max(self.now, now) if self.end is None else self.now
         ends = [*(session.after or session.t for session in self.sessions[1:]), last]
-        return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
+        hours = [(end - begin) / 3600 for begin, end in zip(begins, ends, strict=False)]
+        gpus = [self.run.gpus if session.gpus is None else session.gpus for session in self.sessions]
+        return np.cumsum([[0.0, *hours], [0.0, *(a * b for a, b in zip(hours, gpus, strict=True))]], axis=1)
 
     def _before_segment(self, walker: Walker, record: records.Began) -> None:
         """What a walker's time went into before it began a segment."""
@@ -245,8 +258,7 @@ class Standing:
         return Progress(self.frames, self.simulated * self._second, hours - self.wishes.paused_hours)
 
     def progress(self, now: float) -> Progress:
-        simulated_s, hours = self.simulated * self._second, self.hours(now)
-        gpu_hours = hours * self.run.gpus
+        simulated_s, (hours, gpu_hours) = self.simulated * self._second, self.clocks(now)[:, -1].tolist()
         return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at,
                         len(self.mode(Labels).good), self.mode(Labels).bound)  # fmt: skip
 

@@ -80,6 +80,8 @@ class Workflow:
         rules.check("stop", stop, StopRule)
         if not isinstance(params, type) or not issubclass(params, BaseModel):
             raise TypeError(f"Workflow({name!r}, {params!r:.60}): parameters are a class, `class P(Params): ...`")
+        for field in (name for name, each in params.model_fields.items() if each.exclude):
+            raise TypeError(f"Workflow({name!r}): {field} = Field(exclude=True) is not kept with the run; take it away")
         check("Workflow", Whole, most_failures=most_failures)
         self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
@@ -504,13 +506,17 @@ class Workflow:
         variables = self.simulation.variables if self.simulation else {}
         return {name for name, meaning in variables.items() if meaning.missing}
 
-    def condition(self, params: Params, turn: int) -> dict[str, float]:
-        """Of the n-th start; nothing where there are none. Raises: BadValue: they are none."""
+    def conditions(self, params: Params) -> list[dict[str, float]]:
+        """What starts take in turn; an empty one where there is nothing. Raises: BadValue: they are none."""
         given = self.simulation.conditions if self.simulation else None
         of = called(given, params) if callable(given) else given or {}
         check("@wf.simulate", Mapping[str, Annotated[Sequence[Finite], Len(1)]], conditions=of)
-        several = list(product(*of.values()))
-        return {name: float(value) for name, value in zip(of, several[turn % len(several)], strict=True)}
+        return [dict(zip(of, map(float, values), strict=True)) for values in product(*of.values())]
+
+    def condition(self, params: Params, turn: int) -> dict[str, float]:
+        """Of the n-th start. Raises: BadValue: they are none."""
+        several = self.conditions(params)
+        return several[turn % len(several)]
 
     def misses(self, frames: Frames, walker: int, row: int) -> bool:
         """Whether a variable of a stored frame is NaN."""

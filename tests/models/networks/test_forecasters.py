@@ -177,6 +177,10 @@ def test_a_fit_goes_on_from_the_last_network() -> None:
     assert again.card["warm_start"]
     assert not SphericalUNet.fit(runs, width=16, epochs=1, init=first).card["warm_start"]
     torch.testing.assert_close(again(torch.from_numpy(runs[:, 0])), first(torch.from_numpy(runs[:, 0])))
+    still = runs.copy()
+    still[:, :, 1] = 0.0
+    moves = SphericalUNet.fit(runs, width=8, epochs=1, init=SphericalUNet.fit(still, width=8, epochs=1))
+    assert (moves.increment > 0).all(), "what did not change before is forecast all the same"
 
 
 def test_a_fit_leaves_the_caller_s_random_numbers_as_they_were() -> None:

@@ -125,10 +125,21 @@ def test_what_is_no_chain_of_layers_is_refused_and_a_run_needs_no_mlcolvar(tmp_p
         def forward_cv(self, x: torch.Tensor) -> torch.Tensor:
             return torch.as_tensor(super().forward_cv(x) ** 2)
 
+    class Wrapped(torch.nn.Module):
+        """Angles in degrees, put back into half a turn: linear near 0."""
+
+        in_features = out_features = 4
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x - 360 * torch.round(x / 360)
+
+    wrapped = AutoEncoderCV([4, 8, 2])
+    wrapped.preprocessing = Wrapped()
     steep, distances = AutoEncoderCV([4, 8, 2]), DeepTICA([6, 8, 2])
     steep.encoder.nn[1] = torch.nn.ELU(alpha=2.0)
     distances.preprocessing = PairwiseDistances(n_atoms=4, PBC=False, cell=[2.0, 2.0, 2.0], scaled_coords=False)
-    refused = {"Squared": Squared([4, 8, 2]), "ELU": steep, "PairwiseDistances": distances, "str": "cv"}
+    refused = {"Squared": Squared([4, 8, 2]), "ELU": steep, "PairwiseDistances": distances, "str": "cv",
+               "Wrapped": wrapped}  # fmt: skip
     for name, cv in {**refused, "Linear": torch.nn.Linear(4, 2)}.items():
         with pytest.raises(BadInput, match=name):
             models.from_mlcolvar(cv)

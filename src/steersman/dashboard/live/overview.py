@@ -110,11 +110,12 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
         had none for long; and `models`, when each accepted one was there; `simulated_label`.
     """
     history, clock = watched.history, watched.clock
+    by_session = history.state.clocks(history.state.now)
 
     def clocks(moments: np.ndarray) -> dict[str, list[float]]:
         hours = clock.elapsed(moments) / 3600
         simulated = clock.simulated(moments) / clock.simulated_scale.divisor
-        gpu_hours = hours * history.state.run.gpus
+        gpu_hours = np.interp(hours, *by_session)
         return {"hours": hours.tolist(), "gpu_hours": gpu_hours.tolist(), "simulated": simulated.tolist()}
 
     series = {}
@@ -127,7 +128,7 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
         "series": series,
         "models": {**when, "version": [model.version for model in accepted]},
         "simulated_label": clock.simulated_scale.label if clock.counts_simulated else "",
-        "gpus": history.state.run.gpus,
+        "gpus": bool(by_session[1, -1]),
     }
 
 
