@@ -32,7 +32,7 @@ from steersman.stages import loading, modules, score_names, trust
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
-from steersman.steering import Steering
+from steersman.steering import Steering, StopRule
 from steersman.steering.stop import Budget
 from steersman.system.errors import BadInput, BadValue
 
@@ -76,12 +76,16 @@ def plan(
     rounds = place.get("rounds", False) or steering.policy.rounds
     where = site_of(place).serving(loaded.roles, one_worker=rounds)
     _check_ranks(loaded, where)
-    rule = loaded.stop_rule(params)
-    if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not where.gpus:
+    _check_budget(loaded.stop_rule(params), where)
+    return Plan(source, loaded, params, where, chosen, rounds)
+
+
+def _check_budget(rule: StopRule, site: Site) -> None:
+    """Raises: BadValue: it is of hours of GPUs alone, and there are none."""
+    if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not site.gpus:
         raise BadValue(
             "stop", str(rule), "this site holds no GPU, so its hours are never spent; name another limit, too"
         )
-    return Plan(source, loaded, params, where, chosen, rounds)
 
 
 def _check_scores(workflow: Workflow, steering: Steering, source: Path) -> None:
@@ -168,6 +172,8 @@ def resume(
     if moved and settings["rounds"] and settled(chosen).simulation.count != state.run.slots:
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
         raise BadValue("simulation.workers", str(settled(chosen).simulation.count), problem)
+    if moved:
+        _check_budget(workflow.stop_rule(params), settled(chosen))
     return Campaign(
         directory=directory, workflow=workflow, params=params, site=settled(chosen), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
