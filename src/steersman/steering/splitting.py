@@ -175,7 +175,7 @@ class Splitting(Policy):
     def _new(self, rng: np.random.Generator, total: float) -> list[Candidate]:
         """Args: total: what the members of the window before weigh together: no window begins where some are lost."""
         weight = total / self.members
-        points = (np.arange(self.members) + rng.random()) / self.members
+        points = (np.arange(self.members) + rng.random()) * (1 / self.members)
         why = f"begins a window of {self.window} segments with weight {weight:.3g}"
         return [Candidate(NEW, self.name, weight, why, draw={POINT: [p]}, weight=weight) for p in points.tolist()]
 
