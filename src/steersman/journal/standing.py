@@ -148,8 +148,8 @@ class Standing:
 
     @property
     def slots(self) -> int:
-        given = [session.slots for session in self.sessions[-1:] if session.slots is not None]
-        return [*given, self.run.slots][0] or len({walker.slot for walker in self.walkers.values()})
+        given = self.sessions[-1].slots if self.sessions else None
+        return (self.run.slots if given is None else given) or len({walker.slot for walker in self.walkers.values()})
 
     @property
     def hired(self) -> list[Walker]:
