@@ -23,7 +23,8 @@ class DumpFrame:
 
     Args:
         step: of the integrator.
-        columns: name in the dump (xu, vx, ...) -> (atoms,) float64, in LAMMPS's units, in the dump's order.
+        columns: name in the dump (xu, vx, ...) -> (atoms,) float64, in LAMMPS's units: in the order of `id`, which no
+            dump keeps by itself, or in the dump's order where it has no such column.
     """
 
     step: int
@@ -37,7 +38,7 @@ class DumpFrame:
 def dump(name: str) -> Callable[[Path], Iterator[DumpFrame]]:
     """A reader for `command`: the frames that are new in a text dump of the working directory; each is whole.
 
-    The dump is of style custom, of columns of numbers, with `dump_modify ... sort id` where the order of atoms matters.
+    The dump is of style custom, of columns of numbers, with `id` among them where the order of atoms matters.
 
     Raises, while it reads: EngineError: it is another kind of file, or has a column of text.
     """
@@ -67,7 +68,9 @@ def _snapshot(frame: list[str]) -> DumpFrame:
     names = frame[HEADER - 1].split()[2:]  # ITEM: ATOMS id xu ...
     rows = [line.split() for line in frame[HEADER:]]
     table = np.array(rows, dtype=np.float64) if rows else np.empty((0, len(names)))
-    return DumpFrame(int(frame[1]), dict(zip(names, table.T, strict=True)))
+    columns = dict(zip(names, table.T, strict=True))
+    order = np.argsort(columns["id"]) if "id" in columns else slice(None)
+    return DumpFrame(int(frame[1]), {name: column[order] for name, column in columns.items()})
 
 
 def write_data(file: Path, position: np.ndarray, velocity: np.ndarray, box: float, mass: float = 1.0) -> None:

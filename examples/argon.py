@@ -27,7 +27,7 @@ pair_coeff 1 1 1.0 1.0
 fix 1 all nve
 timestep {timestep}
 dump 1 all custom {every} frames.dump id xu yu zu vx vy vz
-dump_modify 1 sort id format float %.17g
+dump_modify 1 format float %.17g
 run {steps}
 """
 

@@ -443,6 +443,7 @@ BUGS = [
     Bug("apps/gromacs.py", 're.sub(r"[-_\\s]", "", name).lower()', "name.strip().lower()", GROMACS),
     Bug("apps/gromacs.py", "whole[far] = whole[near] + nearest_image", "whole[far] += nearest_image", GROMACS),
     Bug("apps/trr.py", "end += 2 * width", "end += width", GROMACS),
+    Bug("apps/lammps.py", 'if "id" in columns else', "if not columns else", "tests/apps/test_lammps.py"),
     Bug("dashboard/live/watched.py", "            self._current.clear()", "            pass",
         "tests/dashboard/test_following.py"),
     Bug("dashboard/live/gallery.py", "status.st_size, driven(run.directory.path)", "status.st_size, True",

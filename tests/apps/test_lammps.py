@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_a_dump_is_read_while_it_is_written(tmp_path: Path) -> None:
             seen += list(read(tmp_path))
     assert [frame.step for frame in seen] == [0, 50, 100]
     np.testing.assert_array_equal(seen[2].vectors("xu", "vx"), [[0.25, 100], [0.5, -100]])
+
+
+def test_atoms_of_a_dump_are_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    """LAMMPS writes them as they lie in its memory, another way in each frame, unless `dump_modify` says `sort id`."""
+    (tmp_path / "frames.dump").write_text("".join(FRAME.format(step=step) for step in (0, 50)))
+    kept = [frame.vectors("id", "xu", "vx") for frame in lammps.dump("frames.dump")(tmp_path)]
+    swapped = re.sub(r"(1 0.25.*\n)(2 0.5.*\n)", r"\2\1", (tmp_path / "frames.dump").read_text(), count=1)
+    (tmp_path / "frames.dump").write_text(swapped)
+    np.testing.assert_array_equal([f.vectors("id", "xu", "vx") for f in lammps.dump("frames.dump")(tmp_path)], kept)
 
 
 def test_a_dump_may_state_its_units_and_times_and_have_no_atom(tmp_path: Path) -> None:
