@@ -102,13 +102,13 @@ def _tables(atoms: Atoms, pairs: int, triplets: int) -> tuple[Tensor, ...]:
     from ase.neighborlist import neighbor_list
 
     n, most = len(atoms), max(pairs, triplets)
-    distances = np.sort(atoms.get_all_distances(mic=True)[0])[1:]
+    width = float(atoms.cell.cellpar()[:3].min())
+    i, j, d, away = neighbor_list("ijdD", atoms, width)  # of all images: a far shell may have none of the nearest
+    distances = np.sort(d)
     shells = distances[np.append(True, np.diff(distances) > NEAR)[: len(distances)]][:most]
-    i, j, d, away = neighbor_list("ijdD", atoms, float(shells[-1]) + NEAR)
+    i, j, d, away = (each[d < shells[-1] + NEAR] for each in (i, j, d, away))
     if len(shells) < most or (i == j).any():
-        raise BadValue(
-            "the cell's edge", float(atoms.cell.cellpar()[:3].min()), f"give a longer one, for {most} shells"
-        )
+        raise BadValue("the cell's edge", width, f"give a longer one, for {most} shells")
     shell = np.abs(d[:, None] - shells).argmin(1)
     two = np.zeros((most, n, n), np.float32)
     np.add.at(two, (shell, i, j), 1.0)

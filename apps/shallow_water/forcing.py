@@ -26,12 +26,10 @@ class Forcing:
         kept = torch.as_tensor(np.exp(-step_s * rates), dtype=sphere.dtype, device=sphere.device)[..., None]
         self._kept, self._pull = kept, rest[..., None] * (1 - kept)
         first, last = climate.degrees
-        inside = (sphere.degree >= first) & (sphere.degree <= last)
-        self._order, self._place = (torch.as_tensor(each, device=sphere.device) for each in np.nonzero(inside))
-        # The mean square of a field is half of that of a coefficient of order 0, and all of that of another one.
-        each = climate.stirring * math.sqrt(step_s / DAY / sum(2 * degree + 1 for degree in range(first, last + 1)))
-        zonal = np.nonzero(inside)[0] == 0
-        self._spread = np.stack([np.where(zonal, math.sqrt(2) * each, each), np.where(zonal, 0.0, each)], 1)
+        noise = sphere.noise(first, last)
+        inside = np.nonzero(noise[0])
+        self._order, self._place = (torch.as_tensor(each, device=sphere.device) for each in inside)
+        self._spread = climate.stirring * math.sqrt(step_s / DAY) * np.stack([part[inside] for part in noise], 1)
 
     def __call__(self, state: torch.Tensor, generators: Sequence[np.random.Generator]) -> torch.Tensor:
         """The state of all members after what happens to it in a step; each member's noise is of its own generator."""

@@ -156,6 +156,8 @@ def run_members(
         _check(days, report_hours, diffusion_hours, case, each)
     rows = rows_for_networks(truncation) if rows is None and corrector else rows
     model, beginning = solver_of(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
+    if beginning.climate and truncation < (last := beginning.climate.degrees[1]):
+        raise BadValue("truncation", truncation, f"give {last} or more, up to which this climate is stirred")
     if isinstance(model, Transport) and len(starts) > 1:
         raise BadValue("starts", len(starts), "give one where the wind is prescribed")
     if corrector and (made := made_of(model, case, report_hours)) != (meant := corrector.config.get("solver")):
@@ -476,9 +478,8 @@ class ShallowWater:
         state = torch.zeros(
             *self.sphere.degree.shape, self.columns, dtype=self.sphere.dtype.to_complex(), device=self.sphere.device
         )
-        chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
-        values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
-        values[1, 0] = 0  # coefficients of order 0 are real
+        spread = GRAVITY * spread_m * self.sphere.noise(1, min(8, self.sphere.truncation))
+        values = rng.normal(size=spread.shape) * spread
         state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1], device=state.device)
         return state
 

@@ -19,7 +19,7 @@ from steersman.apps.shallow_water.solver import ShallowWater
 from steersman.models.sphere.harmonics import SphericalHarmonics
 
 TRUNCATION, STEP_S, DIFFUSION_HOURS = 42, 1800.0, 6.0
-BUMP_M = 30.0  # spread of the smooth random heights that set the jets rolling
+BUMP_M = 40.0  # spread of the smooth random heights that set the jets rolling
 SPEED, LATITUDE, SOURCE_DAYS, DAYS = (55.0, 90.0), (38.0, 50.0), (1.0, 8.0), (4.0, 9.0)
 MOIST, MOIST_DEG = 18.0, 30.0  # g/kg over the sea at the equator; degrees in which that falls to 1/e
 WARM_M, FALL_M = 10_150.0, 400.0  # height at which a column holds MOIST; metres in which that falls to 1/e

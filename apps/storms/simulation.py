@@ -70,9 +70,8 @@ def channels(flow: MoistFlow, state: torch.Tensor) -> np.ndarray:
 def blurred(flow: MoistFlow, state: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     """The state without its shorter waves, and with errors of the same size at all longer ones."""
     sphere = flow.sphere
-    chosen = (sphere.degree >= 1) & (sphere.degree <= SEEN)
-    real, imaginary = rng.normal(size=(2, *chosen.shape, 4)) * np.sqrt(chosen / (2 * chosen.sum()))[..., None]
-    real[0], imaginary[0] = 2 * real[0], 0  # coefficients of order 0 are real, and their squares count half
+    spread = sphere.noise(1, SEEN)
+    real, imaginary = rng.normal(size=(*spread.shape, 4)) * spread[..., None]
     errors = torch.as_tensor((real + 1j * imaginary) * ERRORS, dtype=state.dtype)
     return state * sphere.coefficients(sphere.degree <= SEEN) + errors
 

@@ -174,14 +174,18 @@ class Outlook(Model):
         return cls.fit(rows, fate.outcome, lead=fate.lead, weights=weights, groups=groups, **settings)
 
     def error(self, inputs: np.ndarray, fate: Fate) -> float:
-        """Mean squared error of the mean, `ranked`, by weights: for a gate. 0 where nothing came of a frame yet.
+        """Share of the variance of the outcomes, `ranked`, that the mean leaves, by weights: for a gate, since each fit
+        ranks in its own way. 0 where nothing came of a frame yet.
 
         Args: as of `fit_fate`.
         """
         if not len(fate.rows):
             return 0.0
         mean, _ = self.forecast(inputs[fate.rows], fate.lead)
-        return float(np.average((mean - self.ranked(fate.outcome)) ** 2, weights=fate.weight))
+        outcome = self.ranked(fate.outcome)
+        centre = np.average(outcome, weights=fate.weight)
+        left, whole = (np.average((outcome - each) ** 2, weights=fate.weight) for each in (mean, centre))
+        return float(left / whole) if whole else float(left > 0)
 
     def _begin(self, inputs: np.ndarray, init: Model | None) -> Tensor:
         """Take mean and scale of the inputs, and the network of `init`. Returns: the inputs relative to them."""

@@ -23,7 +23,7 @@ GROUPS = 8  # of the normalization, as in the U-Net
 
 
 class SphericalFourier(Forecaster):
-    """Steps of fields on the sphere: filters by degree, which do not know where they are, beside 3x3 convolutions.
+    """Steps of fields on the sphere: filters by degree, alike at all longitudes, beside 3x3 convolutions.
 
     What is far is for the filters to see, what is near for the convolutions; those of 1x1 between them mix the
     channels, and the first is given the latitude.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from steersman.models.model import Model
-from steersman.models.ranks.shared import OwnSteps
+from steersman.models.ranks.shared import OwnSteps, share_of
+from steersman.models.ranks.single import parts
 from steersman.models.ranks.strategy import Strategy
 
 
@@ -15,11 +16,14 @@ class LocalSGD(OwnSteps):
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        self._syncs = strategy.number
+        self._syncs = min(strategy.number, fewest_steps(samples, batch, self.size))  # each must take part in all
 
     def combine_weights(self, step: int, steps: int) -> None:
-        fewest = -(-(self.samples // self.size) // self.batch)  # of all ranks: each must take part in all
-        syncs = min(self._syncs, fewest)
-        if step * syncs // steps > (step - 1) * syncs // steps:
+        if step * self._syncs // steps > (step - 1) * self._syncs // steps:
             self.add_up(self.block)
             self.block.div_(self.size)
+
+
+def fewest_steps(samples: int, batch: int, ranks: int) -> int:
+    """Steps of an epoch of the rank that takes the fewest."""
+    return min(len(parts(share_of(samples, rank, ranks), batch)) for rank in range(ranks))

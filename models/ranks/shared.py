@@ -92,8 +92,13 @@ class OwnSteps(Shared):
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
         self.order.manual_seed((seed + self.rank) % 2**63)
-        self.share = torch.arange(samples)[self.rank :: self.size]  # neighbours in time are spread over the ranks
+        self.share = share_of(samples, self.rank, self.size)
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         order = self.order_of(self.share, self.order)
         return [(picked, 1.0) for picked in parts(order, self.batch)]
+
+
+def share_of(samples: int, rank: int, ranks: int) -> Tensor:
+    """The samples of a rank that steps alone: neighbours in time are spread over the ranks."""
+    return torch.arange(samples)[rank::ranks]

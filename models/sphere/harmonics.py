@@ -77,6 +77,14 @@ class SphericalHarmonics:
         """Real factors (m, l - m) as a tensor that multiplies coefficients (m, l - m, fields)."""
         return torch.as_tensor(values, dtype=self.dtype, device=self.device)[..., None]
 
+    def noise(self, first: int, last: int) -> np.ndarray:
+        """(2, m, l - m) float64: what real and imaginary part of each coefficient vary by in a random field of total
+        wavenumbers first to last, whose mean square is 1 everywhere; without those beyond the truncation."""
+        inside = (self.degree >= first) & (self.degree <= min(last, self.truncation))
+        spread = np.stack([inside, inside]) / math.sqrt((last + 1) ** 2 - first**2)
+        spread[0, 0], spread[1, 0] = math.sqrt(2) * spread[0, 0], 0  # of order 0 it is real, and its square counts half
+        return spread
+
     def synthesis(self, spectral: torch.Tensor) -> torch.Tensor:
         """Coefficients (m, l - m, fields) -> grid (fields, latitude, longitude)."""
         columns, circles = torch.view_as_real(spectral).flatten(2), []

@@ -17,6 +17,8 @@ def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
     np.testing.assert_array_equal(drawn, [0.25, 1.0])
     np.testing.assert_array_equal(Start().point(2, seed=1), Start().point(2, seed=1))
     assert Start().point(3, seed=1).shape == (3,)
+    own = np.random.default_rng(1)  # of the simulation, which has the same seed
+    assert not np.isin(Start().point(3, seed=1), [own.random(100), np.random.default_rng((1, 1)).random(100)]).any()
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,13 @@ def test_the_interval_of_a_share_holds_it_as_often_as_it_says() -> None:
         assert 0.95 <= binom.pmf(np.flatnonzero((low <= share) & (share <= high)), 30, share).sum() < 1
 
 
+@given(st.floats(1, 1e3), st.sampled_from([0.0, 1.0]) | st.floats(1e-6, 1 - 1e-6))
+def test_an_interval_holds_the_share_that_it_is_of(n: float, share: float) -> None:
+    """Also of events with weights, which are less than one."""
+    low, high = audits.clopper_pearson(share * n, n)
+    assert 0 <= low <= share <= high <= 1
+
+
 def test_each_version_is_judged_by_its_own_audits() -> None:
     values = audit(200, 3)
     values["version"] = np.repeat([0, 1, 3, 3], 50)

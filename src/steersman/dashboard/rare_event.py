@@ -82,7 +82,7 @@ def reliable(history: History, rare: Splitting) -> tuple[Figure, str]:
         bins = reliability(probability(mean, spread, level), outcome > level, weight)
         said, came, low, high = np.array([(each.forecast, each.frequency, each.low, each.high) for each in bins]).T
         shown = (said > LEAST) & (came > 0)
-        ends = np.maximum([came - low, high - came], 0)[:, shown]
+        ends = np.stack([came - low, high - came])[:, shown]
         label = f"{style.words(rare.outcome)} above {level:.3g}{'' if shown.any() else ': too few'}"
         axes.errorbar(said[shown], came[shown], ends, fmt="o", ms=4, capsize=2, color=colour, label=label)
     axes.set(xscale="log", yscale="log", xlim=(LEAST, 1.2), ylim=(LEAST, 1.2))

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from steersman.steering import Bias
+from steersman.steering.streams import point_rng
 from steersman.store.errors import MissingVariable
 from steersman.system.errors import BadValue, UnknownName
 
@@ -134,7 +135,7 @@ class Start:
         Raises: BadValue: what was drawn is no point of so many dimensions.
         """
         if not self.draw:
-            return np.random.default_rng(seed).random(dimensions)
+            return point_rng(seed).random(dimensions)
         point = self.draw.get("point")
         if point is None or np.shape(point) != (dimensions,) or not ((point >= 0) & (point <= 1)).all():
             raise BadValue(

@@ -135,12 +135,13 @@ def coverage(values: Values, level: float = LEVEL) -> list[Coverage]:
 
 
 def clopper_pearson(k: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Interval of 95 % of a share, when k of n (...) were seen. Source: Clopper and Pearson (1934)."""
+    """Interval of 95 % of a share, when k of n (...) were seen, whole numbers or not. Source: Clopper and Pearson
+    (1934)."""
     from scipy.stats import beta
 
     k, n = np.broadcast_arrays(k, n)
-    low = np.where(k > 0, beta.ppf(0.025, np.maximum(k, 1), n - k + 1), 0.0)
-    return low, np.where(k < n, beta.ppf(0.975, k + 1, np.maximum(n - k, 1)), 1.0)
+    low = np.where(k > 0, beta.ppf(0.025, np.where(k > 0, k, 1), n - k + 1), 0.0)
+    return low, np.where(k < n, beta.ppf(0.975, k + 1, np.where(k < n, n - k, 1)), 1.0)
 
 
 def saved(values: Values) -> Saved:

@@ -48,7 +48,7 @@ def reliability(
         mine = place == at
         total = weight[mine].sum()
         count = float(total**2 / (weight[mine] ** 2).sum())
-        frequency = float(weight[mine] @ yes[mine] / total)
+        frequency = min(float(weight[mine] @ yes[mine] / total), 1.0)  # the two sums may differ by a rounding
         low, high = clopper_pearson(frequency * count, count)
         forecast = float(weight[mine] @ q[mine] / total)
         bins.append(Reliability(edges[at], edges[at + 1], forecast, frequency, float(low), float(high), count))

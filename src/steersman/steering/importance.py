@@ -21,6 +21,7 @@ from steersman.steering import rare_events
 from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
+from steersman.steering.streams import point_rng
 from steersman.store import Variable
 from steersman.system.numbers import Finite, Whole, checked
 
@@ -93,7 +94,7 @@ class Importance(Policy):
 
     def at_random(self, seed: int) -> dict[str, float | Sequence[float]]:
         """A member of plain sampling, for a start that no policy drew."""
-        point = np.random.default_rng(seed).standard_normal(self.dimensions)
+        point = point_rng(seed).standard_normal(self.dimensions)
         return {POINT: point.tolist(), WEIGHT: 1.0, TRUST: rare_events.FIRST_WEIGHT}
 
     def estimate(self, scores: Scores) -> Estimate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_STARTS, _DECISIONS, _LABELS = 0, 1, 6
+_STARTS, _DECISIONS, _LABELS, _POINTS = 0, 1, 6, 7
 _STAGES = {"prepare": 2, "train": 3, "score": 4, "label": 5}
 
 
@@ -27,6 +27,11 @@ def decision_rng(seed: int, number: int) -> np.random.Generator:
 def label_rng(seed: int, number: int) -> np.random.Generator:
     """Give the random numbers that the choice of the n-th label, and of those asked for with it, depends on."""
     return _rng(seed, _LABELS, number)
+
+
+def point_rng(seed: int) -> np.random.Generator:
+    """Give the random numbers of a start's point; its simulation draws others from the same seed."""
+    return _rng(seed, _POINTS, 0)
 
 
 def _rng(seed: int, stream: int, number: int) -> np.random.Generator:

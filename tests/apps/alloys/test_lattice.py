@@ -46,6 +46,20 @@ def test_correlations_are_means_over_pairs_and_triangles_counted_one_by_one() ->
     assert np.allclose(lattice.correlations(configuration)[0], [*pairs, *triangles], atol=1e-5)
 
 
+@pytest.mark.parametrize(("cells", "shells"), [(2, 5), (3, 6)])
+def test_pairs_of_a_far_shell_are_those_with_all_images(cells: int, shells: int) -> None:
+    """In the small cell no atom of the fifth shell is the nearest image of its own."""
+    lattice = cell(cells, pairs=shells)
+    configuration = lattice.random(1, seed=2)
+    atoms, spins = lattice.atoms(configuration[0].numpy()), 2.0 * lattice.minority(configuration)[0].numpy() - 1
+    images = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3), -1).reshape(-1, 3) @ atoms.cell.array
+    between = atoms.positions - atoms.positions[:, None]
+    away = np.linalg.norm(between[:, :, None] + images, axis=-1)
+    for shell, found in enumerate(lattice.correlations(configuration)[0, :shells].tolist(), 1):
+        near = (np.abs(away - 3.72 * np.sqrt(shell / 2)) < 0.1).sum(2)
+        assert found == pytest.approx((near * spins[:, None] * spins).sum() / near.sum(), abs=1e-5)
+
+
 def test_a_swap_is_as_likely_as_its_reverse() -> None:
     """Every pair of a minority atom and another one is chosen alike."""
     lattice, many = cell(), 60_000

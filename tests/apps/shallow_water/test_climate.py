@@ -6,7 +6,7 @@ import torch
 
 from steersman.apps import shallow_water as sw
 from steersman.apps.errors import SimulationUnstable
-from steersman.apps.shallow_water.cases import DAY, Climate, named
+from steersman.apps.shallow_water.cases import DAY, GRAVITY, Climate, named
 from steersman.apps.shallow_water.forcing import Forcing
 from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.out import Out
@@ -77,6 +77,17 @@ def test_what_is_left_alone_goes_back_at_the_rates_of_the_climate() -> None:
     assert float(kept[0, 3, 0]) == pytest.approx(np.exp(-1 / climate.mean_days))
     assert float(kept[3, 3, 2]) == pytest.approx(np.exp(-1 / climate.eddy_days))
     assert float(kept[3, 3, 1]) == pytest.approx(np.exp(-1 / climate.eddy_days - 24 / climate.divergence_hours))
+
+
+@pytest.mark.parametrize("truncation", [5, 15])
+def test_random_heights_have_their_spread_everywhere_on_the_sphere(truncation: int) -> None:
+    sphere = SphericalHarmonics(truncation)
+    flow = sw.ShallowWater(sphere, named("galewsky")(*_grid(sphere)), step_s=600.0)
+    rng = np.random.default_rng(1)
+    heights = torch.cat([sphere.synthesis(flow.bump(rng, 30.0)[:, :, 2:3]) for _ in range(600)]) / GRAVITY
+    by_latitude = heights.square().mean((0, 2)).sqrt()
+    np.testing.assert_allclose(by_latitude, 30, rtol=0.08)
+    assert not sphere.noise(1, truncation + 2)[:, sphere.degree > truncation].any(), "no wave that it cannot hold"
 
 
 @pytest.mark.slow

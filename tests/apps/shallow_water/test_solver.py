@@ -244,6 +244,7 @@ def test_a_rossby_haurwitz_wave_stands_a_week_of_default_steps() -> None:
         ({"truncation": "42"}, BadValue, "truncation = 42: "),
         ({"perturbation_m": math.nan}, BadValue, "perturbation_m = nan: "),
         ({"truncation": 21.5}, BadValue, "truncation = 21.5: "),
+        ({"truncation": 10, "case": "stirred"}, BadValue, "truncation = 10: give 12 or more"),
         ({"truncation": 42, "step_s": 4800}, BadValue, "at most 3571 s at T42"),
         ({"truncation": 42, "step_s": 0.0}, BadValue, "step_s = 0.0: "),
         ({"truncation": 42, "rows": 62}, BadValue, "rows = 62"),
@@ -291,5 +292,5 @@ def test_a_flow_that_blows_up_is_told_instead_of_given() -> None:
     frame = next(run(Start(), seed=1, days=0.25, truncation=21))
     start = Start(frame={"state": frame.state})
     with pytest.raises(SimulationUnstable, match=r"seed 1.*wind") as raised:
-        list(run(start, seed=1, days=20, truncation=21, perturbation_m=2000, diffusion_hours=None))
+        list(run(start, seed=1, days=20, truncation=21, perturbation_m=2600, diffusion_hours=None))
     assert float(raised.value.time.removeprefix("day ")) > 0.25, "the frames before have been given"

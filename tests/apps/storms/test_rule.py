@@ -96,6 +96,9 @@ def test_an_observation_has_errors_of_their_size_and_no_shorter_waves(storm: tup
     kept = state * flow.sphere.coefficients(~short)
     spread = flow.sphere.synthesis(seen_state - kept).numpy().std((1, 2))
     np.testing.assert_allclose(spread, ERRORS, rtol=0.15)
+    many = (blurred(flow, state, np.random.default_rng(seed)) - kept for seed in range(60))
+    by_latitude = np.sqrt(np.square([flow.sphere.synthesis(each)[2].numpy() for each in many]).mean((0, 2)))
+    np.testing.assert_allclose(by_latitude, ERRORS[2], rtol=0.15)
     assert ERRORS[2] == pytest.approx(20 * GRAVITY)
 
 

@@ -16,7 +16,8 @@ from steersman.models.fitting.fit import fit
 from steersman.models.fitting.input import Stream, fed, taken
 from steersman.models.networks.contact_data import checked_maps
 from steersman.models.ranks.begin import begin
-from steersman.models.ranks.local_sgd import LocalSGD
+from steersman.models.ranks.local_sgd import LocalSGD, fewest_steps
+from steersman.models.ranks.shared import share_of
 from steersman.models.ranks.single import parts, shuffled
 from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
@@ -136,14 +137,24 @@ def test_what_is_streamed_is_checked(window: Window) -> None:
         taken(window, "maps", check=checked_maps)
 
 
-@given(st.integers(1, 200), st.integers(1, 40))
-def test_no_step_is_of_a_single_sample_that_is_left_over(samples: int, size: int) -> None:
+@given(st.integers(1, 200), st.integers(1, 40), st.integers(1, 4))
+def test_no_rank_has_a_single_sample_of_what_is_left_over(samples: int, batch: int, ranks: int) -> None:
     """A batch normalization has no spread of one; every sample is in one step."""
-    found = parts(torch.arange(samples), size)
+    found = parts(torch.arange(samples), batch * ranks, ranks)
     assert torch.cat(found).tolist() == [*range(samples)]
-    assert {len(part) for part in found[:-1]} <= {size}
-    assert len(found[-1]) <= size + 1
-    assert len(found[-1]) > 1 or size == 1 or samples == 1
+    assert {len(part) for part in found[:-1]} <= {batch * ranks}
+    assert len(found[-1]) < (batch + 2) * ranks
+    assert len(found) == 1 or batch == 1 or min(map(len, torch.tensor_split(found[-1], ranks))) > 1
+
+
+@given(st.integers(1, 4), st.integers(1, 32), st.integers(0, 300))
+def test_no_rank_that_steps_alone_takes_fewer_steps_than_there_are_synchronisations(
+    ranks: int, batch: int, more: int
+) -> None:
+    """Whatever is left over of the samples of each."""
+    samples = ranks * batch + more
+    steps = [len(parts(share_of(samples, rank, ranks), batch)) for rank in range(ranks)]
+    assert fewest_steps(samples, batch, ranks) == min(steps)
 
 
 def test_images_of_any_number_are_learned() -> None:

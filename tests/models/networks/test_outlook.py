@@ -168,8 +168,24 @@ def test_what_came_of_frames_is_learned_by_weights_and_roots() -> None:
     same = Outlook.fit(rows[order], outcome[order], lead=fate.lead, weights=fate.weight, groups=fate.root, epochs=1)
     mean, _ = same.forecast(rows, lead)
     assert np.array_equal(model.forecast(rows, lead)[0], mean)
-    assert model.error(rows, fate) == pytest.approx(np.sum(weights * (mean - outcome) ** 2) / weights.sum())
+    spread = np.average((outcome - np.average(outcome, weights=weights)) ** 2, weights=weights)
+    assert model.error(rows, fate) == pytest.approx(np.average((mean - outcome) ** 2, weights=weights) / spread)
     assert model.error(rows, Fate(*(each[:0] for each in (order, order, outcome, weights, whose, lead)))) == 0
+
+
+@pytest.mark.parametrize("ranks", [False, True])
+def test_a_gate_tells_a_model_that_knows_something_whatever_each_was_fitted_to(ranks: bool) -> None:
+    """Of wider outcomes the curve to normal scores is flatter, and so would be an error in its unit."""
+    rng, errors = np.random.default_rng(0), []
+    held = rng.normal(size=(500, 1))
+    came = held[:, 0] + rng.normal(0, 0.5, 500)
+    fate = Fate(*(np.arange(500),) * 2, came, np.ones(500), np.arange(500), np.ones(500))
+    for size, told in ((1.0, 1.0), (2.0, 1.0), (3.0, 0.0)):
+        x = rng.normal(0, size, (2000, 1))
+        y = told * x[:, 0] + rng.normal(0, size / 2 + (1 - told) * size, 2000)
+        errors.append(Outlook.fit(x, y, lead=np.ones(2000), epochs=1, ranks=ranks).error(held, fate))
+    assert errors[:2] == pytest.approx([0.2, 0.2], abs=0.05)
+    assert errors[2] == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])
