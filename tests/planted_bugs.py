@@ -59,6 +59,8 @@ LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labe
 OUTLOOK, INPUT = "tests/models/networks/test_outlook.py", "tests/models/fitting/test_input.py"
 
 BUGS = [
+    Bug("models/networks/pixels.py", "np.array(weights)[labels", 'np.array(model.card["weights"])[labels',
+        "tests/models/networks/test_pixels.py"),
     Bug("steering/audits.py", "np.where(k > 0, k, 1)", "np.maximum(k, 1)", AUDITS),
     Bug("models/networks/outlook.py", "float(left / whole) if whole", "float(left) if whole", OUTLOOK),
     Bug("models/sphere/harmonics.py", "math.sqrt(2) * spread[0, 0], 0", "spread[0, 0], 0", CLIMATE),

@@ -5,6 +5,8 @@ Axes: n images, M members, K classes, H and W pixels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from steersman.models.networks.committee import Committee, disagreement
@@ -40,18 +42,22 @@ def iou(confusion_KK: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(either > 0, both / np.maximum(either, 1), np.nan))
 
 
-def judgement(model: Committee, images_nCHW: np.ndarray, labels_nHW: np.ndarray) -> dict[str, np.ndarray]:
+def judgement(
+    model: Committee, images_nCHW: np.ndarray, labels_nHW: np.ndarray, weights: Sequence[float]
+) -> dict[str, np.ndarray]:
     """What a committee makes of images whose classes are known.
 
-    Returns: `disagreement` (n,) of members about each other, mean over pixels, nats; `error` (n,), cross-entropy of
-        their mean, weighted as in the training, nats; `confusion` (n, K * K), counts of pixels, see `confusion`.
+    Args:
+        weights: (K,) of the classes in the error; those of a training would judge each model in another unit.
+    Returns: `disagreement` (n,) of members about each other, mean over pixels, nats; `error` (n,), weighted
+        cross-entropy of their mean, nats; `confusion` (n, K * K), counts of pixels, see `confusion`.
     """
     probabilities, labels_nHW = model.probabilities(images_nCHW), labels_nHW.astype(np.int64)
     mean = probabilities.mean(1)
-    classes, weights = mean.shape[1], np.array(model.card["weights"])
+    classes = mean.shape[1]
     given = np.take_along_axis(mean, labels_nHW[:, None], 1)[:, 0]
     return {
         "disagreement": disagreement(probabilities).mean((1, 2)),
-        "error": -(weights[labels_nHW] * np.log(np.maximum(given, 1e-12))).mean((1, 2)),
+        "error": -(np.array(weights)[labels_nHW] * np.log(np.maximum(given, 1e-12))).mean((1, 2)),
         "confusion": confusion(labels_nHW, mean.argmax(1), classes).reshape(len(labels_nHW), -1),
     }

@@ -63,7 +63,7 @@ def test_a_committee_learns_the_class_of_every_pixel() -> None:
     probabilities = model.probabilities(new_images)
     assert probabilities.shape == (24, 2, 3, 32, 32)
     assert np.allclose(probabilities.sum(2), 1, atol=1e-5)
-    found = judgement(model, new_images, new_labels)
+    found = judgement(model, new_images, new_labels, weights)
     assert found["disagreement"].shape == found["error"].shape == (24,)
     assert (found["disagreement"] >= 0).all()
     assert found["error"].mean() < np.log(3)
@@ -85,11 +85,14 @@ def test_edges_that_a_network_cannot_halve_are_refused(network: str, edge: int) 
 
 @pytest.mark.parametrize("kind", [bool, np.float32, np.uint8])
 def test_labels_may_be_of_any_kind_of_number(kind: type) -> None:
+    """And how the training weighed the classes changes nothing: a gate compares models of several trainings."""
     images, labels = squares(2)
     labels, model = labels > 0, Committee(1, 2, members=2, network="tiramisu", width=5 / 32).eval()
-    model.card["weights"] = class_weights(labels.astype(kind), 2, 0.5)
-    whole, other = (judgement(model, images, labels.astype(each)) for each in (np.int64, kind))
-    assert all((whole[name] == other[name]).all() for name in whole)
+    judged = []
+    for each, own in ((np.int64, [1.0, 1.0]), (kind, class_weights(labels.astype(kind), 2, 0.5))):
+        model.card["weights"] = own
+        judged.append(judgement(model, images, labels.astype(each), (0.5, 9)))
+    assert all((judged[0][name] == judged[1][name]).all() for name in judged[0])
     of_images = Committee(1, 2, members=2).eval()
     whole, other = (of_images.judgement(images, labels[:, 0, 0].astype(each)) for each in (np.int64, kind))
     assert all((whole[name] == other[name]).all() for name in whole)
