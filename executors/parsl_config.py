@@ -131,7 +131,7 @@ def _lines(site: Site, wanted: Workers, run: Path | None) -> list[str]:
         ends = None if job is None or job.ends is None else f"{job.ends:.0f}"
     else:
         ends = None if wanted.walltime_s is None else f"$(( $(date +%s) + {int(wanted.walltime_s)} ))"
-    return lines if ends is None else [*lines, f"export STEERSMAN_BLOCK_ENDS={ends}"]
+    return lines if ends is None else [f"export STEERSMAN_BLOCK_ENDS={ends}", *lines]  # first: modules take their time
 
 
 def _local(wanted: Workers, lines: Iterable[str], launcher: Any) -> LocalProvider:

@@ -59,6 +59,19 @@ LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labe
 OUTLOOK, INPUT = "tests/models/networks/test_outlook.py", "tests/models/fitting/test_input.py"
 
 BUGS = [
+    Bug("journal/state.py", "self.walkers = dict(sorted(self.walkers.items()))", "pass", "tests/journal/test_segments.py"),
+    Bug("apps/atoms/labels.py", "get_forces(apply_constraint=False)", "get_forces()", ATOMS),
+    Bug("apps/atoms/labels.py", 'results.get("free_energy", energy)', 'results.get("energy", energy)', ATOMS),
+    Bug("dashboard/rare_event.py", "* each) / scale.divisor", "* each)", "tests/engine/test_splitting.py"),
+    Bug("data/clusters.py", r"(_\d+)?", "(_.+)?", "tests/export/test_export.py"),
+    Bug("data/yardsticks.py", "counted = counted + 0.0", "pass", "tests/data/test_yardsticks.py"),
+    Bug("executors/parsl_config.py", '[f"export STEERSMAN_BLOCK_ENDS={ends}", *lines]',
+        '[*lines, f"export STEERSMAN_BLOCK_ENDS={ends}"]', "tests/executors/test_schedulers.py"),
+    Bug("worker/tasks.py", "min(ends, default=None)", "ends[0] if ends else None", "tests/worker/test_tasks.py"),
+    Bug("dashboard/live/views/failures.py", "for name in names[-MOST_SEGMENTS:]]", "for name in names[:MOST_SEGMENTS]]",
+        "tests/dashboard/test_live.py"),
+    Bug("data/facts.py", 'f"metric {name}" if name in others else name', "name", "tests/data/test_facts.py"),
+    Bug("data/repair.py", "yield Session(t=record.t", "return; yield Session(t=record.t", "tests/data/test_losses.py"),
     Bug("models/networks/pixels.py", "np.array(weights)[labels", 'np.array(model.card["weights"])[labels',
         "tests/models/networks/test_pixels.py"),
     Bug("steering/audits.py", "np.where(k > 0, k, 1)", "np.maximum(k, 1)", AUDITS),

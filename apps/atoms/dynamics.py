@@ -143,7 +143,7 @@ def _append(out: Segment, atoms: Any, time_ps: float) -> None:
     if atoms.calc is None:
         energy, forces, spread = 0.0, np.zeros_like(atoms.positions), 0.0
     else:
-        energy, forces = atoms.get_potential_energy(), atoms.get_forces()
+        energy, forces = atoms.get_potential_energy(), atoms.get_forces(apply_constraint=False)
         spread = atoms.calc.results.get("spread", 0.0)
     if not np.isfinite(forces).all() or not np.isfinite(atoms.positions).all():
         raise BadValue("forces", "not finite", "it exploded: give a shorter timestep_fs, or a lower doubt_above")

@@ -28,7 +28,14 @@ def answer(frame: Mapping[str, np.ndarray], calculator: Any) -> dict[str, np.nda
     """What `@wf.label` returns: energy and forces of a stored frame, by a calculator of ASE."""
     atoms = atoms_of(frame)
     atoms.calc = calculator
-    return {"energy": np.float64(atoms.get_potential_energy()), "forces": atoms.get_forces()}
+    return _said(atoms)
+
+
+def _said(atoms: Any) -> dict[str, np.ndarray]:
+    """Energy and forces of atoms with a calculator: of all of them, also of those that are held, and the energy whose
+    derivatives these are, which with smeared electrons is another one than at 0 K."""
+    forces, energy = atoms.get_forces(apply_constraint=False), atoms.get_potential_energy()
+    return {"energy": np.float64(atoms.calc.results.get("free_energy", energy)), "forces": forces}
 
 
 def force_error(model: Potential, frame: Mapping[str, np.ndarray], answer: Mapping[str, np.ndarray]) -> float:
@@ -77,11 +84,11 @@ def read(file: str | Path) -> KnownLabels:
     """
     each = ase.io.read(file, index=":")
     _same([one.numbers for one in each], str(file))
+    said = [_said(one) for one in each]
     known = KnownLabels({
         "numbers": np.stack([one.numbers for one in each]), "positions": np.stack([one.positions for one in each]),
         "cell": np.stack([box_of(one) for one in each]),
-        "energy": np.array([one.get_potential_energy() for one in each]),
-        "forces": np.stack([one.get_forces() for one in each]),
+        **{name: np.stack([one[name] for one in said]) for name in ANSWERS},
     })  # fmt: skip
     known.source = f"{Path(file).absolute()} (SHA-256 {sha256(Path(file).read_bytes()).hexdigest()[:12]}...)"
     return known

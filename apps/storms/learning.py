@@ -46,7 +46,8 @@ def judged(model: Committee, frames: Mapping[str, np.ndarray], choice: str = "al
 
     masks = frames["mask"]
     by_rule = confusion(masks, frames["ruled"], len(CLASSES)).reshape(len(masks), -1)
-    return judgement(model, seen(frames["observed"], choice), masks, WORTH) | {"rule": by_rule, "point": frames["point"]}
+    of_model = judgement(model, seen(frames["observed"], choice), masks, WORTH)
+    return of_model | {"rule": by_rule, "point": frames["point"]}
 
 
 def pooled(values: Mapping[str, np.ndarray], held_out: np.ndarray, by: str = "confusion") -> dict[str, float]:

@@ -17,6 +17,7 @@ from steersman.dashboard.errors import PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
 from steersman.dashboard.live.gallery import Gallery
+from steersman.dashboard.live.views import failures
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
@@ -214,12 +215,20 @@ def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirec
     assert found["error"] == "error"  # frames do not say in which unit
 
 
-def test_failures_are_grouped_by_their_cause_whatever_numbers_it_holds(finished: RunDirectory) -> None:
+def test_failures_are_grouped_by_their_cause_whatever_numbers_it_holds(
+    finished: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said of a group is of those that are shown of it, the newest."""
     watched = Watched.of(History(finished))
     watched.history.causes.update({"w0.1": "NaN at step 17", "w0.2": "NaN at step 918", "w1.3": "no memory"})
     found = answers.answer(watched, "failures", {})
     assert isinstance(found, dict)
     assert [group["times"] for group in found["groups"]] == [2, 1, 1]
+    monkeypatch.setattr(failures, "MOST_SEGMENTS", 1)
+    (shown, *_) = answers.answer(watched, "failures", {})["groups"]  # type: ignore[index, call-overload]
+    segments = watched.history.segments
+    (at,) = np.flatnonzero((segments.walker == 0) & (segments.number == 2))
+    assert (shown["segments"], shown["policies"]) == (["w0.2"], [(segments.policy[at], 1)])
     assert "<script>" in answers.answer(watched, "stderr", {"segment": "w0.10"})["text"]  # type: ignore[index, call-overload]
 
 

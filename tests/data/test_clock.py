@@ -40,5 +40,13 @@ def test_times_are_shown_in_a_unit_that_reads_well(longest: float, unit: str, sh
     assert simulated_scale(longest, unit).unit == shown
 
 
+def test_runs_side_by_side_are_compared_by_the_size_of_their_units() -> None:
+    """A page draws several runs along one axis, each with a unit of its own."""
+    sizes = [simulated_scale(longest, "ps").size for longest in (400.0, 5e5)]
+    assert sizes[0][0] == sizes[1][0]
+    assert sizes[1][1] / sizes[0][1] == 1000
+    assert simulated_scale(7.0, "days").size == ("days", 1.0)
+
+
 def test_wall_time_is_shown_in_seconds_minutes_or_hours() -> None:
     assert [wall_scale(seconds).unit for seconds in (80, 5000, 90_000)] == ["s", "min", "h"]

@@ -97,6 +97,18 @@ def test_a_metric_that_has_no_value_is_not_shown_and_is_the_last_note_while_it_i
         assert (seen.last_note, seen.metrics.get("m")) == (said, value)
 
 
+def test_a_metric_that_is_named_like_a_fact_replaces_none(tmp_path: Path) -> None:
+    directory = create(tmp_path, "run")
+    journal = Journal(directory.journal)
+    journal.append(Run(workflow="w", seed=0))
+    plain = facts(History(directory).overview())
+    journal.append(Metrics(values=dict.fromkeys(plain, 7.0)))
+    journal.close()
+    both = facts(History(directory).overview())
+    assert {name: both[name] for name in plain} == plain
+    assert list(both.values()).count("7") == len(plain)
+
+
 def test_every_view_says_the_same_of_a_run_whose_driver_was_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,9 +12,24 @@ import pytest
 from steersman.data.history import History
 from steersman.data.repair import cost, repair
 from steersman.data.verify import unreadable_segments, verify
+from steersman.journal import file as journal
 from steersman.journal import published
 from steersman.journal.file import Journal
-from steersman.journal.records import Began, Damaged, Ended, FrameId, Hired, Left, Merged, Published, Record, Run, Start
+from steersman.journal.records import (
+    Began,
+    Damaged,
+    End,
+    Ended,
+    FrameId,
+    Hired,
+    Left,
+    Merged,
+    Published,
+    Record,
+    Run,
+    Session,
+    Start,
+)
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.store import FRAME, RESTART, RESTART_STATES, SEGMENT, DamagedShard, GroupWriter, Span, Window, merge
 from steersman.store.states import as_rows, packed
@@ -70,6 +85,18 @@ def made(tmp_path: Path, request: pytest.FixtureRequest) -> RunDirectory:
             merge.remove(directory.frames, f"w{number}")
     journal.close()
     return directory
+
+
+def test_a_pause_stays_one_where_the_line_of_the_session_after_it_is_lost(made: RunDirectory) -> None:
+    story = list(journal.read(made.journal))
+    ended = story[-1].t + 5
+    pause = [End(t=ended, outcome="interrupted", reason=""), Session(t=ended + 3600, host="", pid=1, after=ended)]
+    journal.rewrite(made.journal, [*story, *pause, Hired(t=ended + 3601, walker=2, slot=0)])
+    hours = History(made).overview().hours
+    lines = made.journal.read_bytes().splitlines(keepends=True)
+    made.journal.write_bytes(b"".join([*lines[:-2], lines[-2].replace(b"session", b"sossion"), lines[-1]]))
+    repair(made, verify(made))
+    assert 0 <= hours - History(made).overview().hours <= 1.001 / 3600
 
 
 def flip(shard: Path) -> None:

@@ -17,7 +17,7 @@ from tests.data.test_yardsticks import run_of
 def test_what_is_sampled_of_a_run_is_spread_over_each_segment(
     at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steering begins segments where it likes: their first rows are no sample. Beside it lie the same rows."""
+    """Steering begins segments where it likes: their first rows are no sample. Each says where it lies."""
     monkeypatch.setattr(stored, "AT_ONCE", at_once)
     history = History(run_of(tmp_path, [[1.0] * 90] * 30, timed=True))
     known = stored.variables(history)
@@ -27,10 +27,11 @@ def test_what_is_sampled_of_a_run_is_spread_over_each_segment(
     assert [len(block.values) for block in found] == [stored.MOST_ROWS] * 30
     assert (at // 90).tolist() == np.repeat(np.arange(30), stored.MOST_ROWS).tolist()
     assert np.histogram(at % 90, bins=9, range=(0, 90))[0] == pytest.approx([600 / 9] * 9, abs=7)
-    beside = list(stored.blocks(history, known["n"], beside=wide))
-    times = list(stored.blocks(history, known["time"], beside=wide))
-    assert {len(block.values) for block in beside} == {5}
-    for frames, time in zip(beside, times, strict=True):
-        np.testing.assert_array_equal((frames.values - 1) % 90 + 1, time.values)
+    of_wide = list(stored.blocks(history, wide))
+    assert {len(block.values) for block in of_wide} == {5}
+    where, row = (np.concatenate([getattr(block, name) for block in of_wide]) for name in ("walker", "row"))
+    frames = history.directory.frames
+    read = [frames.row(f"w{w}", r)["n"] for w, r in zip(where.tolist(), row.tolist(), strict=True)]
+    np.testing.assert_array_equal(np.concatenate([block.values for block in of_wide]), read)
     few = stored.blocks(History(run_of(tmp_path / "few", [[1.0] * 7] * 2, timed=False)), known["n"])
     assert np.concatenate([block.values for block in few]).tolist() == list(range(1, 15))

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.data.history import History
-from steersman.data.yardsticks import follow, measure
+from steersman.data.yardsticks import amount, follow, measure
 from steersman.journal.file import rewrite
 from steersman.journal.records import Began, Ended, Hired, Metrics, Published, Record, Run, Scored, Session, Start
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.steering import budget
 from steersman.store import FRAME, GroupWriter
 
@@ -53,6 +54,13 @@ def run_of(folder: Path, segments: list[list[float]], *, timed: bool) -> RunDire
     writer.close()
     rewrite(directory.journal, said)
     return directory
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0]), min_size=2, max_size=2), min_size=1, max_size=9))
+def test_different_numbers_are_counted_by_their_values(rows: list[list[float]]) -> None:
+    values = np.array(rows)
+    different = [len(np.unique(values[: k + 1], axis=0)) for k in range(len(values))]
+    assert amount(values, Yardstick(lambda p, frames: np.zeros(1), "distinct")).tolist() == different
 
 
 STEPS = st.lists(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), min_size=1, max_size=5)

@@ -11,6 +11,8 @@ from scipy.special import ndtr
 from steersman.dashboard import rare_event
 from steersman.dashboard.live.views import members
 from steersman.dashboard.live.watched import Watched
+from steersman.data import clock
+from steersman.data.clock import Scale
 from steersman.data.history import History
 from steersman.data.replay import replay
 from steersman.data.results import Results
@@ -127,6 +129,9 @@ def test_its_figures_say_what_came_of_its_members(ran: RunDirectory, monkeypatch
     level, time = map(np.asarray, figure.axes[0].lines[0].get_data())
     assert time[level == 1] == pytest.approx(WINDOW / rare.estimate(history.scores).probability)
     assert (np.diff(time) >= 0).all()
+    monkeypatch.setattr(clock, "simulated_scale", lambda longest, unit: Scale("simulated time", "ns", 1000.0))
+    shown = np.asarray(rare_event.return_times(history, rare)[0].axes[0].lines[0].get_ydata(), float)
+    assert shown == pytest.approx(time / 1000), "in the unit that the axis names"
 
 
 def test_what_was_decided_is_decided_again(ran: RunDirectory) -> None:

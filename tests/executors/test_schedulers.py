@@ -104,6 +104,13 @@ def test_the_workers_environment_does_not_hide_the_sites_mpiexec() -> None:
     assert script.index("cat > $RUN") < script.index("export PATH=") < script.index("\nEOF\n") < script.index("mpiexec")
 
 
+@pytest.mark.parametrize("scheduler", ASKED)
+def test_a_block_reads_the_clock_before_anything_that_takes_time(scheduler: str) -> None:
+    """Else it would take itself to end later than it does."""
+    script = submit_scripts(site(scheduler, worker_init="module load slowly"))["simulation"]
+    assert script.index("date +%s") < script.index("module load slowly")
+
+
 @pytest.mark.parametrize(
     ("lines", "told", "code"),
     [

@@ -19,6 +19,7 @@ from steersman import models
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
 from steersman.data import choice, export
+from steersman.data.clusters import of_score
 from steersman.data.export import _plain
 from steersman.data.history import History
 from steersman.journal import records
@@ -166,6 +167,12 @@ def test_what_no_frame_fits_is_named(run: RunDirectory) -> None:
     with pytest.raises(BadInput) as told:
         choice.part(choice.of_scores(history), "999999:", 1)
     assert "999999:" in str(told.value)
+
+
+def test_a_score_whose_name_begins_with_that_of_another_is_none_of_its_columns() -> None:
+    columns = ["z_0", "z_1", "z_10", "z_error", "z_0_error", "z_", "zz_0", "other"]
+    assert of_score("z", columns) == ["z_0", "z_1", "z_10"]
+    assert of_score("z_error", columns) == ["z_error"]
 
 
 def test_clusters_are_from_the_largest_to_the_smallest_and_always_the_same(run: RunDirectory) -> None:

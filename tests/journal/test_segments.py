@@ -52,6 +52,15 @@ def test_packed_segments_are_those_that_were_appended() -> None:
     assert segments[-1].end == 400
 
 
+def test_columns_are_in_the_order_of_walkers_whichever_the_journal_named_first() -> None:
+    """A repair finds a walker out again whose line was damaged; readers search in these columns."""
+    hired = [Hired(walker=number, slot=0) for number in (2, 0, 1)]
+    begun = [Began(walker=number, segment=0, start=9 - number, first_row=0) for number in (1, 2, 0)]
+    columns = published.segments(State([Run(workflow="x", seed=1), *hired, *begun]))
+    assert columns["walker"].tolist() == [0, 1, 2]
+    assert columns["start"].tolist() == [9, 8, 7]
+
+
 def test_a_packed_segment_takes_less_than_20_bytes() -> None:
     """Fields of 4, 4, 4, 1, 1, 1 and 1 bytes, and the block that is not full; not what threads of other tests take."""
     tracemalloc.start()

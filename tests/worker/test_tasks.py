@@ -185,6 +185,13 @@ def test_a_training_waits_for_the_next_block_if_that_has_the_time_for_it(
         assert tasks.train(TrainingJob(str(directory.path), 1, 0, (), (), {}, needs_s=100.0)) == {}
 
 
+def test_a_block_ends_when_the_first_says_so_who_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ours, theirs in (("700", "600"), ("600", "700"), ("600", "")):
+        monkeypatch.setenv("STEERSMAN_BLOCK_ENDS", ours)
+        monkeypatch.setenv("SLURM_JOB_END_TIME", theirs)
+        assert tasks.place()["block_ends"] == 600
+
+
 def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun) -> None:
     """Trainings and scorings share a process, and in a driver's thread they share it with the engine."""
     directory = made_run(CARELESS)

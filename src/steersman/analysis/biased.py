@@ -15,6 +15,7 @@ from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import MOST_LABELS
 from steersman.dashboard import free_energy, style
+from steersman.data.clusters import of_score
 from steersman.data.facts import count, percent
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import FewPassages, Unbiased
@@ -191,7 +192,7 @@ def lines(said: Mapping[str, Any]) -> list[str]:
 
 def draw(run: Unbiased, score: str) -> Figure:
     """The free energy along a score. Raises: UnknownName: there is no such score."""
-    names = [name for name in run.table if name == score or name.rpartition("_")[0] == score]
+    names = of_score(score, run.table)
     if not names:
         raise UnknownName("score", score, [name for name in run.table if name not in PLACE])
     figure = style.sheet(3.0)

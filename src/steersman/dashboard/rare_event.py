@@ -95,4 +95,5 @@ def _window(history: History, rare: Splitting) -> tuple[float, str]:
     """How long a window is, and in which unit: 1 window where a run has no simulated time."""
     segments = history.segments
     each = np.median(segments.simulated[segments.how == "finished"])
-    return (float(rare.window * each), history.clock.simulated_scale.unit) if each > 0 else (1.0, "windows")
+    scale = history.clock.simulated_scale
+    return (float(rare.window * each) / scale.divisor, scale.unit) if each > 0 else (1.0, "windows")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +15,8 @@ from steersman.dashboard import style
 from steersman.dashboard.figure import figure
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.data.stored import StoredVariable, blocks, variables
+from steersman.data.lineage import since_prepared
+from steersman.data.stored import StoredVariable, TimedRows, blocks, variables
 
 FIELD = "vorticity"
 SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale
@@ -26,11 +28,12 @@ def draw(history: History) -> tuple[Figure, str]:
     if not (stored := _field(history)):
         raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (latitude, longitude)")
     first, most = _extremes(history, stored)
+    begun, later = _when(history, (first, most))
     figure = style.sheet(2.6)
     left, right = figure.subplots(1, 2, subplot_kw={"projection": "mollweide"})
     bound = float(np.percentile(np.abs(most.field), SHOWN))
-    _map(left, first.field, bound, f"first frame{first.when}")
-    shown = _map(right, most.field, bound, f"least zonal{most.when}")
+    _map(left, first.field, bound, f"first frame{begun}")
+    shown = _map(right, most.field, bound, f"least zonal{later}")
     figure.colorbar(shown, ax=[left, right], label=stored.label, shrink=0.7, aspect=30, extend="both")
     growth = _waviness(most.field[None])[0] / max(_waviness(first.field[None])[0], 1e-30)
     return figure, f"Its deviation from the zonal mean reaches {growth:.2g} times that of the first frame."
@@ -42,27 +45,37 @@ def _field(history: History) -> StoredVariable | None:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A field (latitude, longitude), and when it was, as words for a title."""
+class Sample:
+    """A field (latitude, longitude), and the frame that it is of."""
 
     field: np.ndarray
-    when: str
+    walker: int
+    row: int
 
 
-def _extremes(history: History, stored: StoredVariable) -> tuple[Moment, Moment]:
-    time = variables(history).get("time")
-    times = blocks(history, time, beside=stored) if time else repeat(None)
+def _extremes(history: History, stored: StoredVariable) -> tuple[Sample, Sample]:
     first, most, largest = None, None, -1.0
-    for block, moments in zip(blocks(history, stored), times, strict=False):
-        words = [f", {moment:.3g} {time.units}" for moment in moments.values] if time and moments else []
+    for block in blocks(history, stored):
         waviness = _waviness(block.values)
         highest = int(waviness.argmax())
-        first = first or Moment(block.values[0], words[0] if words else "")
+        first = first or _sample(block, 0)
         if waviness[highest] > largest:
-            largest, most = waviness[highest], Moment(block.values[highest], words[highest] if words else "")
+            largest, most = waviness[highest], _sample(block, highest)
     if first is None or most is None:
         raise NothingToDraw("no frame is published")
     return first, most
+
+
+def _sample(block: TimedRows, at: int) -> Sample:
+    return Sample(block.values[at], int(block.walker[at]), int(block.row[at]))
+
+
+def _when(history: History, samples: Sequence[Sample]) -> Iterator[str]:
+    """Words for titles: the simulated time since the prepared start, along the lineage of each; "" of one without."""
+    time = variables(history).get("time")
+    walker, row = (np.array([getattr(each, name) for each in samples]) for name in ("walker", "row"))
+    for since in since_prepared(history, walker, row).tolist():
+        yield f", {since:.3g} {time.units}" if time and math.isfinite(since) else ""
 
 
 def _waviness(fields: np.ndarray) -> np.ndarray:

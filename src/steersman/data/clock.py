@@ -27,6 +27,11 @@ class Scale:
     def label(self) -> str:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
+    @property
+    def size(self) -> tuple[str, float]:
+        """A unit of which this one is a multiple, and the multiple: what is drawn on one axis is compared by them."""
+        return (LADDER[0], 1000.0 ** LADDER.index(self.unit)) if self.unit in LADDER else (self.unit, 1.0)
+
     def text(self, value: float) -> str:
         shown = value / self.divisor
         return f"{shown:,.0f} {self.unit}".strip() if abs(shown) >= 1000 else f"{shown:.4g} {self.unit}".strip()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import numpy as np
 import pandas
 
 from steersman.system.errors import BadInput, UnknownName
 
 SEED = 0  # the same scores always give the same clusters
+
+
+def of_score(score: str, columns: Iterable[str]) -> list[str]:
+    """Its columns: of one number by its name, of several also by their numbers, `z_0`, `z_1`, ..."""
+    return [name for name in columns if re.fullmatch(rf"{re.escape(score)}(_\d+)?", name)]
 
 
 def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
@@ -21,7 +29,7 @@ def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
     from sklearn.cluster import KMeans
 
     own = scores.columns[4:]  # behind where a frame lies and its time
-    columns = [name for name in own if name == by or name.rpartition("_")[0] == by]
+    columns = of_score(by, own)
     if not columns:
         raise UnknownName("score", by, own)
     known = scores[columns].notna().all(axis=1).to_numpy()

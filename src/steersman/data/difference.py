@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from steersman.data.facts import apart
 from steersman.data.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
@@ -64,7 +65,8 @@ def _outcome(history: History) -> dict[str, Any]:
         counts |= {f"{word} {how}": n for word, each in mode.counts.items() for how, n in each.items()}
     used = {"models used": sum(bool(model.accepted) for model in seen.models)}
     plain = seen.as_plain()
-    return {**{key: plain[key] for key in OUTCOME}, **counts, **used, **seen.metrics}
+    known = {**{key: plain[key] for key in OUTCOME}, **counts, **used}
+    return known | apart(seen.metrics, known)
 
 
 def lines(differences: Mapping[str, Any]) -> Iterator[str]:

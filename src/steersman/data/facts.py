@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from textwrap import shorten
 
 from steersman.data.clock import simulated_scale
@@ -26,7 +27,6 @@ def facts(seen: Overview) -> dict[str, str]:
         **({"models": _accepted(seen)} if seen.models else {}),
         **({"no model": "none was done in time"} if none_used and not seen.models[-1].reason else {}),
         **{name: f"version {n} is in use" for name, n in seen.versions.items() if n and name != "model"},
-        **{name: f"{value:.4g}" for name, value in seen.metrics.items()},
         **({"training": seen.training} if seen.training and seen.alive else {}),
         **({"slots": ", ".join(f"{what}: {n:,}" for what, n in seen.doing.items())} if seen.doing else {}),
         "slots idle": _idle(seen),
@@ -51,7 +51,12 @@ def facts(seen: Overview) -> dict[str, str]:
         lines["journal"] = f"{seen.flaws[0]}; what it said is left out: see `steersman verify`"
     if seen.guided:
         lines["guided"] = "by a known reference"
-    return lines
+    return lines | {name: f"{value:.4g}" for name, value in apart(seen.metrics, lines).items()}
+
+
+def apart(metrics: Mapping[str, float], others: Collection[str]) -> dict[str, float]:
+    """Metrics, of which one that is named like another thing says that it is a metric."""
+    return {f"metric {name}" if name in others else name: value for name, value in metrics.items()}
 
 
 def percent(share: float) -> str:

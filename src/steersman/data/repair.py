@@ -35,11 +35,12 @@ from steersman.journal.records import (
     Published,
     Record,
     Run,
+    Session,
     Start,
 )
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.scoreboard import unscored
-from steersman.journal.state import State
+from steersman.journal.state import REPAIRS, State
 from steersman.journal.walkers import Walker
 from steersman.steering.decide import UNITY
 from steersman.store import Frames, StoreError, merge, number_of
@@ -66,13 +67,16 @@ def _lost(directory: RunDirectory, problems: list[Problem]) -> Iterator[str]:
     if "journal" in kinds:
         mended = _mended(directory)
         state, told = State(mended), {record.start for record in mended if isinstance(record, Start)}
+        told_before = {start.start for start in journal.read(directory.journal, Start)}
+        if state.models.newest and (restored := len(told - told_before)):
+            models.append(f"which models {restored} segments were given")
         unknown = {number_of(name): _unknown(directory, name, told) for name in directory.frames.walkers()}
         walkers |= {number for number, rows in unknown.items() if rows}
         frames += sum(unknown.values())
         of = state.frames + frames
         judged = {model.version for model in state.models if model.accepted is not None or not state.end}
         saved = {card["version"] for card in directory.cards()}
-        models = [f"model {number}" for number in sorted(saved - judged)]
+        models += [f"model {number}" for number in sorted(saved - judged)]
     if "frames" in kinds:
         lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
         walkers |= {each.number for each in lost}
@@ -213,7 +217,7 @@ def _mended(directory: RunDirectory) -> list[Record]:
     """The records that are whole and fit, and before them what the store knows of those that are not."""
     state, kept, starts = State(), list[Record](), _Starts(directory)
     for record in journal.read(directory.journal):
-        for each in chain(_before(state, directory.frames, record, starts), (record,)):
+        for each in chain(_session(state, record), _before(state, directory.frames, record, starts), (record,)):
             with contextlib.suppress(BadRecord):
                 state.apply(each)
                 kept.append(each)
@@ -221,6 +225,12 @@ def _mended(directory: RunDirectory) -> list[Record]:
         settings = directory.settings()
         kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
     return kept
+
+
+def _session(state: State, record: Record) -> Iterator[Session]:
+    """The session that began before a record of a run that had ended: without it the pause would count."""
+    if state.end and not isinstance(record, (Session, *REPAIRS)):
+        yield Session(t=record.t, host="", pid=0, after=state.now)
 
 
 class _Starts:

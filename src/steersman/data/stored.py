@@ -54,10 +54,12 @@ class StoredVariable:
 
 @dataclass(frozen=True)
 class TimedRows:
-    """Some rows: their values, and when they were made, in seconds since 1970."""
+    """Some rows: their values, when they were made, in seconds since 1970, and where they lie, (n,) walker and row."""
 
     values: np.ndarray
     moments: np.ndarray
+    walker: np.ndarray
+    row: np.ndarray
 
 
 def variables(history: History) -> dict[str, StoredVariable]:
@@ -86,27 +88,19 @@ def on_sphere(dims: Sequence[str], units: Mapping[str, str]) -> bool:
     )
 
 
-def blocks(
-    history: History,
-    variable: StoredVariable,
-    *,
-    first: float = 0.0,
-    last: float = 1.0,
-    beside: StoredVariable | None = None,
-) -> Iterator[TimedRows]:
+def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, last: float = 1.0) -> Iterator[TimedRows]:
     """Rows of one variable, block after block, spread evenly over a part of the run, and over each of its segments:
     their first rows are close to where steering began them, and no sample of what they did.
 
     Args:
         first, last: which part, as shares of the segments in the order in which they began.
-        beside: the rows are those that are given of this variable.
     """
     segments = history.segments
     made = segments.made
     part = made[int(first * len(made)) : max(int(first * len(made)) + 1, round(last * len(made)))]
     number = min(len(part), MOST_BLOCKS)
     chosen = part[np.linspace(0, len(part) - 1, number).round().astype(int)]
-    most = int(np.clip(MOST_BYTES // (_row_bytes(beside or variable) * max(1, number)), 1, MOST_ROWS))
+    most = int(np.clip(MOST_BYTES // (_row_bytes(variable) * max(1, number)), 1, MOST_ROWS))
     arrays: dict[str, Stored] = {}
     for count, i in enumerate(chosen.tolist()):
         span = Span(walker_name(segments.walker[i]), int(segments.first[i]), int(segments.end[i]))
@@ -114,7 +108,9 @@ def blocks(
             arrays[span.walker] = history.directory.frames.array(variable.name, span)
         number = min(most, span.rows)
         rows = span.first + ((np.arange(number) + count * GOLDEN % 1) * span.rows / number).astype(int)
-        yield TimedRows(_read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows))
+        walker = np.full(number, segments.walker[i])
+        values, moments = _read(arrays[span.walker], span, rows, variable), segments.moments(np.full(number, i), rows)
+        yield TimedRows(values, moments, walker, rows)
 
 
 def whole(history: History, variable: StoredVariable) -> TimedRows | None:
@@ -128,7 +124,8 @@ def whole(history: History, variable: StoredVariable) -> TimedRows | None:
     made_by = segments.of_frames(walker, rows)
     counts = made_by >= 0
     values = np.concatenate([frames.read(variable.name, span) for span in spans])
-    return TimedRows(values[counts], segments.moments(made_by[counts], rows[counts]))
+    moments = segments.moments(made_by[counts], rows[counts])
+    return TimedRows(values[counts], moments, walker[counts], rows[counts])
 
 
 def _read(array: Stored, span: Span, rows: np.ndarray, variable: StoredVariable) -> np.ndarray:

@@ -75,6 +75,8 @@ class State(Standing):
 
     def _on_walker(self, record: records.Hired) -> None:
         self.walkers[record.walker] = Walker(record.walker, record.slot, record.t, since=record.t, heard=record.t)
+        if record.walker < self.next_walker:  # a repair found it later; tables are in the order of their numbers
+            self.walkers = dict(sorted(self.walkers.items()))
         self.next_walker = max(self.next_walker, record.walker + 1)
 
     def _on_joined(self, record: records.Joined) -> None:

@@ -50,6 +50,7 @@ from steersman.worker.training_job import TrainingJob
 from steersman.worker.walker import REPLACED, WalkerProcess
 from steersman.worker.watchdog import Watchdog
 
+ENDS = "STEERSMAN_BLOCK_ENDS", "SLURM_JOB_END_TIME"  # of a block, as we and the scheduler say
 SENDING_S = 1.0  # a training does not wait longer for a bus that is silent
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
@@ -209,12 +210,12 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
 
 def place() -> dict[str, Any]:
     """Where this process runs: its node, Parsl's name for the node's workers, and when its block ends."""
-    ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
+    ends = [float(end) for name in ENDS if (end := os.environ.get(name))]
     return {
         "node": node.name(),
         "pid": os.getpid(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
-        "block_ends": float(ends) if ends else None,
+        "block_ends": min(ends, default=None),
     }
 
 

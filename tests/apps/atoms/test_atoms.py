@@ -6,10 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import ase.io
 import numpy as np
 import pytest
 from ase.build import bulk
 from ase.calculators.emt import EMT
+from ase.calculators.singlepoint import SinglePointCalculator
+from ase.constraints import FixAtoms
 
 from steersman import Out, Start, models
 from steersman.apps import atoms
@@ -207,6 +210,14 @@ def test_labels_are_what_the_code_says_and_are_read_from_files_that_ase_reads(
     wrong = atoms.mean_force_error(learned, SimpleNamespace(labelled=known))  # type: ignore[arg-type]
     assert wrong == pytest.approx(np.abs(theirs - labels["forces"]).mean(), rel=1e-5)
     assert "labels.extxyz" in known.source
+    held = [atoms.atoms_of(frame) for _ in range(2)]
+    for each in held:  # forces on atoms that are held are forces, too, and those of electrons at a temperature have
+        each.set_constraint(FixAtoms([0]))  # another energy than these at 0 K
+        each.calc = SinglePointCalculator(each, energy=1.0, free_energy=2.0, forces=labels["forces"][0])
+    ase.io.write(tmp_path / "held.traj", held)
+    known = atoms.read(tmp_path / "held.traj")
+    np.testing.assert_array_equal(known["forces"][0], labels["forces"][0])
+    assert known["energy"].tolist() == [2.0, 2.0]
     mixed = np.tile(crystal.numbers, (24, 1))
     mixed[7] = mixed[7, ::-1]
     atoms.write(tmp_path / "mixed.extxyz", labels | {"numbers": mixed})

@@ -107,7 +107,8 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
     """Each metric's values with three clocks: hours, GPU hours and simulated time in the unit of the axis.
 
     Returns: name -> hours, gpu_hours, simulated, value: lists of at most `most` numbers, with a value of None where it
-        had none for long; and `models`, when each accepted one was there; `simulated_label`.
+        had none for long; and `models`, when each accepted one was there; `simulated_label`, and `simulated_size`, see
+        `Scale.size`, by which runs are drawn side by side.
     """
     history, clock = watched.history, watched.clock
     by_session = history.state.clocks(history.state.now)
@@ -128,6 +129,7 @@ def metrics(watched: Watched, most: int = 2000) -> dict[str, Any]:
         "series": series,
         "models": {**when, "version": [model.version for model in accepted]},
         "simulated_label": clock.simulated_scale.label if clock.counts_simulated else "",
+        "simulated_size": clock.simulated_scale.size,
         "gpus": bool(by_session[1, -1]),
     }
 

@@ -151,4 +151,7 @@ export const tickText = (v) =>
     : String(+v.toPrecision(6));
 
 // A unit for wall times of so many hours: [how many of it an hour has, its name].
+// Times of one run along the axis of another: sizes are a unit and its multiple; of another unit nothing is drawn.
+export const alongAxisOf = (times, [unit, size], [axisUnit, axisSize]) =>
+  unit === axisUnit ? times.map((v) => (v * size) / axisSize) : [];
 export const timeUnit = (hours) => (hours > 10 ? [1, "h"] : hours > 1 / 6 ? [60, "min"] : [3600, "s"]);

@@ -2,7 +2,7 @@
 
 import { Curves } from "steersman/charts.js";
 import { beginTheme, ofNumber, switchTheme, words } from "steersman/colours.js";
-import { $, amount, card, choice, duration, el, fill } from "steersman/dom.js";
+import { $, alongAxisOf, amount, card, choice, duration, el, fill } from "steersman/dom.js";
 import { asked, Server } from "steersman/source.js";
 
 const POLL_MS = 2000,
@@ -180,8 +180,11 @@ class Runs {
       const own = found.filter((key) => this.kept.get(key).series[name]);
       this.curves.get(name).set(
         own.map((key) => {
-          const s = this.kept.get(key).series[name];
-          return { label: key, x: s[this.axis], y: s.value, stroke: ofNumber(keys.indexOf(key)) };
+          const { series, simulated_size } = this.kept.get(key),
+            s = series[name],
+            size = this.kept.get(own[0]).simulated_size,
+            x = this.axis === "simulated" ? alongAxisOf(s.simulated, simulated_size, size) : s[this.axis];
+          return { label: key, x, y: x.length ? s.value : [], stroke: ofNumber(keys.indexOf(key)) };
         }),
         [],
         this.axis === "simulated"

@@ -285,10 +285,9 @@ export class Slots {
     }
     if (this.by === "model" || this.by === "bias") {
       const versions = s[this.by];
-      const all = Array.from({ length: 256 }, (_, v) =>
-        packed(v ? colour(["blue", "orange", "green", "purple", "sky", "yellow"][(v - 1) % 6]) : colour("grey")),
-      );
-      return (i) => all[versions[i] & 255];
+      const all = ["blue", "orange", "green", "purple", "sky", "yellow"].map((name) => packed(colour(name))),
+        none = packed(colour("grey"));
+      return (i) => (versions[i] ? all[(versions[i] - 1) % all.length] : none);
     }
     const all = Array.from({ length: 256 }, (_, p) =>
         packed(p < s.policies.length ? ofPolicy(s.policies[p], s.policies) : colour("grey")),

@@ -2,7 +2,7 @@
 
 import { Curves } from "steersman/charts.js";
 import { colour, words } from "steersman/colours.js";
-import { amount, card, choice, duration, el, fill, timeUnit } from "steersman/dom.js";
+import { alongAxisOf, amount, card, choice, duration, el, fill, timeUnit } from "steersman/dom.js";
 
 export const SPENT = {
   simulating: "blue",
@@ -209,15 +209,15 @@ export class Working {
           },
         ],
         theirs = this.other?.series[name];
-      if (theirs)
-        lines.push({
-          label: this.otherName,
-          x: along(theirs[this.axis]),
-          y: theirs.value,
-          stroke: colour("grey"),
-          dash: [6, 4],
-          width: 1.6,
-        });
+      if (theirs) {
+        const { simulated_size } = this.other,
+          x =
+            this.axis === "simulated"
+              ? alongAxisOf(theirs.simulated, simulated_size, this.drawn.simulated_size)
+              : along(theirs[this.axis]),
+          y = x.length ? theirs.value : [];
+        lines.push({ label: this.otherName, x, y, stroke: colour("grey"), dash: [6, 4], width: 1.6 });
+      }
       this.charts.get(name).set(
         lines,
         along(models[this.axis]).map((x, i) => [x, `${models.version[i]}`]),

@@ -52,12 +52,12 @@ def _group(history: History, names: list[str]) -> dict[str, Any]:
     state = history.state
     numbers = [named.walker for name in names if (named := SegmentName.parse(name))]
     nodes = Counter(state.walkers[number].node or "this machine" for number in numbers if number in state.walkers)
-    starts = [_start(history, name) for name in names[:MOST_SEGMENTS]]
+    starts = [_start(history, name) for name in names[-MOST_SEGMENTS:]]
     policies = Counter(start.policy for start in starts if start)
     return {
         "cause": history.causes[names[-1]],
         "times": len(names),
-        "segments": names[-MOST_SEGMENTS:],
+        "segments": names[-MOST_SEGMENTS:],  # of which are policies, parameters, parents, and what was done
         "nodes": nodes.most_common(5),
         "policies": policies.most_common(5),
         "parameters": _shared([dict(start.set) for start in starts if start]),
