@@ -59,7 +59,8 @@ LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labe
 OUTLOOK, INPUT = "tests/models/networks/test_outlook.py", "tests/models/fitting/test_input.py"
 
 BUGS = [
-    Bug("journal/state.py", "self.walkers = dict(sorted(self.walkers.items()))", "pass", "tests/journal/test_segments.py"),
+    Bug("journal/state.py", "self.walkers = dict(sorted(self.walkers.items()))", "pass",
+        "tests/journal/test_segments.py"),
     Bug("apps/atoms/labels.py", "get_forces(apply_constraint=False)", "get_forces()", ATOMS),
     Bug("apps/atoms/labels.py", 'results.get("free_energy", energy)', 'results.get("energy", energy)', ATOMS),
     Bug("dashboard/rare_event.py", "* each) / scale.divisor", "* each)", "tests/engine/test_splitting.py"),

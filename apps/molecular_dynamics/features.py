@@ -241,7 +241,7 @@ class Contacts:
         """As of `Features`."""
         switch = f"SWITCH={{RATIONAL R_0={self.at_nm} NN=6 MM=12}}"
         numbered = enumerate(self.pairs, first)
-        return [f"f{n}: COORDINATION GROUPA={i + 1} GROUPB={j + 1} {switch} NOPBC" for n, (i, j) in numbered]
+        return [f"f{n}: COORDINATION GROUPA={i + 1} GROUPB={j + 1} {switch}" for n, (i, j) in numbered]
 
 
 @dataclass(frozen=True)

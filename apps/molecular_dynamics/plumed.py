@@ -1,6 +1,7 @@
 """A model, its features and a bias -> the input of PLUMED: for GROMACS, LAMMPS and others that are built with it.
 
-Units: nm, ps, kJ/mol. Nothing here is PLUMED; its files are text.
+Units: nm, ps, kJ/mol. Nothing here is PLUMED; its files are text. Distances are to the nearest images there, because
+programs wrap molecules: a molecule is to be shorter than half of its box.
 """
 
 from __future__ import annotations
