@@ -99,9 +99,12 @@ def test_rules_combine_and_the_one_that_is_met_is_told() -> None:
     assert rule.goal
     assert rule.reason(Progress(frames=5)) is None
     assert rule.reason(Progress(frames=5, metrics={"q": [1.0]})) == "q reached 1 (at least 1)"
-    spent = rule.met(Progress(frames=100))
-    assert spent is not None
-    assert not spent.goal
+    assert not rule.reached(Progress(frames=100))
+    assert rule.reached(Progress(frames=100, metrics={"q": [1.0]}))
+    either_goal = (reached("never", 9) | budget(frames=1000)) & budget(frames=400)
+    assert either_goal.reason(Progress(frames=1000))
+    assert not either_goal.reached(Progress(frames=1000)), "a budget has ended it"
+    assert either_goal.reached(Progress(frames=400, metrics={"never": [9.0]}))
     assert rule.share(Progress(frames=50)) == 0.5
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
@@ -16,7 +16,7 @@ from steersman.journal.lock import Lock, driven, owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.stages.content import digest
+from steersman.stages.content import same
 from steersman.system.errors import BadInput, EngineError
 from steersman.system.terminal import remark
 
@@ -65,21 +65,13 @@ def expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
     of_run = [name for name in sorted(OF_RUN) if name != "seed" or seed is not None]
     asked |= {name: getattr(plan, name) for name in of_run}
     known |= {name: settings[name] for name in of_run}
-    other = [what for what, value in asked.items() if not _same(known[what], value)]
+    other = [what for what, value in asked.items() if not same(known[what], value)]
     if differing := tuple(f"{what} is {known[what]} there, not {asked[what]}" for what in other):
         raise BadInput(
             "{path} holds another run: {differing}. Give another run_dir; or, to go on with other parameters, "
             "`steersman resume {path} --set key=value`",
             path=there.path, differing="; ".join(differing),
         )  # fmt: skip
-
-
-def _same(one: Any, other: Any) -> bool:
-    """NaN is NaN, and a set has no order."""
-    try:
-        return digest(one) == digest(other)
-    except Exception:  # a value of a class that pickle does not find
-        return bool(one == other)
 
 
 def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:

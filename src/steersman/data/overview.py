@@ -206,7 +206,7 @@ def overview(
         counts={name: of for mode in state.modes for name, of in mode.counts.items()},
         versions=_versions(state), training=_training(state),
         scored=state.scored, scored_with=state.scored_with, waiting=state.waiting, waits_s=state.waits_s(now),
-        metrics={name: values[-1] for name, values in state.metrics.items() if _has_value(state, name)},
+        metrics={name: values[-1] for name, values in state.metrics.items() if state.has_value(name)},
         budget=_budget(state, rule, now, alive=alive),
         doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
         shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
@@ -329,12 +329,6 @@ def _failing(state: State) -> dict[str, str]:
         for name, stage in state.stages.items()
         if stage.failures
     }
-
-
-def _has_value(state: State, metric: str) -> bool:
-    """Whether the newest scores gave it one."""
-    stage = state.stages.get(f"metric {metric}")
-    return metric not in state.valueless and not (stage and stage.failures)
 
 
 def _last_note(state: State) -> str:

@@ -223,7 +223,8 @@ def _mended(directory: RunDirectory) -> list[Record]:
                 kept.append(each)
     if not kept or not isinstance(kept[0], Run):
         settings = directory.settings()
-        kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
+        run = Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"], scattered=True)
+        kept.insert(0, run)
     return kept
 
 

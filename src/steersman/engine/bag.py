@@ -194,11 +194,17 @@ class Bag:
     def mend(self, retries: int) -> None:
         """See to the starts that went wrong: try again, go on from what was committed, or give up and blame."""
         state = self._recorder.state
-        for number, failed in list(state.failed.items()):
+        unpublished = {  # its last frame is
+            number for number, broken in state.broken.items()
+            if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames
+        }  # fmt: skip
+        # In rounds all others of the round end first, for the number of a repeated start decides its seed.
+        early = self._rounds and bool(state.starts or state.running or unpublished)
+        for number, failed in [] if early else sorted(state.failed.items()):
             self._try_again(number, failed, retries)
-        for number, broken in list(state.broken.items()):
-            if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames:
-                continue  # its last frame is not published yet
+        for number, broken in [] if early else sorted(state.broken.items()):
+            if number in unpublished:
+                continue
             self._space.put(DONE, number)
             if deaths := self._deaths(broken.record, broken.losses):
                 self._blame(number, broken.record, f"{deaths} walkers died on it")

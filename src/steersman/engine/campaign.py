@@ -29,12 +29,16 @@ from steersman.journal.run_directory import RunDirectory, check_path, needing_ro
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import loading, modules, score_names, trust
+from steersman.stages.content import same
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
 from steersman.steering import Steering, StopRule
+from steersman.steering.protocols import AllOf, AnyOf
 from steersman.steering.stop import Budget
 from steersman.system.errors import BadInput, BadValue
+
+NO_GPU = "this site holds no GPU, so its hours are never spent; name another limit, too"
 
 
 @dataclass(frozen=True)
@@ -76,16 +80,24 @@ def plan(
     rounds = place.get("rounds", False) or steering.policy.rounds
     where = site_of(place).serving(loaded.roles, one_worker=rounds)
     _check_ranks(loaded, where)
-    _check_budget(loaded.stop_rule(params), where)
+    if not _ends(rule := loaded.stop_rule(params), where):
+        raise BadValue("stop", str(rule), NO_GPU)
+    again = loading.checked(loaded, params.model_dump(mode="json"))  # as the run is going to read them
+    if other := [name for name in type(params).model_fields if not same(getattr(params, name), getattr(again, name))]:
+        value, read = (f"{getattr(each, other[0])!r:.60}" for each in (params, again))
+        raise BadValue(f"parameter {other[0]}", value, f"the run would read {read} of what is written of it; give a "
+                       "type, and a validator, that leave what was written as it is")  # fmt: skip
     return Plan(source, loaded, params, where, chosen, rounds)
 
 
-def _check_budget(rule: StopRule, site: Site) -> None:
-    """Raises: BadValue: it is of hours of GPUs alone, and there are none."""
-    if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not site.gpus:
-        raise BadValue(
-            "stop", str(rule), "this site holds no GPU, so its hours are never spent; name another limit, too"
-        )
+def _ends(rule: StopRule, site: Site) -> bool:
+    """Whether it can end a run: hours of GPUs are never spent where there are none."""
+    match rule:
+        case AllOf():
+            return all(_ends(each, site) for each in rule.rules)
+        case AnyOf():
+            return any(_ends(each, site) for each in rule.rules)
+    return not (isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not site.gpus)
 
 
 def _check_scores(workflow: Workflow, steering: Steering, source: Path) -> None:
@@ -173,7 +185,8 @@ def resume(
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
         raise BadValue("simulation.workers", str(settled(chosen).simulation.count), problem)
     if moved:
-        _check_budget(workflow.stop_rule(params), settled(chosen))
+        if not _ends(rule := workflow.stop_rule(params), settled(chosen)):
+            raise BadValue("stop", str(rule), NO_GPU)
     return Campaign(
         directory=directory, workflow=workflow, params=params, site=settled(chosen), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,

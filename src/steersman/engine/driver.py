@@ -91,8 +91,8 @@ class Driver:
             run.recorder, space, run.rules.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
             misses=functools.partial(run.workflow.misses, run.directory.frames),
             condition=lambda turn: run.workflow.condition(run.rules.params, turn),
-            held_out=run.workflow.held_out_draws(run.params), amend=self._learning.amend, lost_s=2 * run.site.lease,
-            batch=run.simulation.batch or 1, clock=clock,
+            held_out=run.workflow.held_out_draws(run.params, run.seed), amend=self._learning.amend,
+            lost_s=2 * run.site.lease, batch=run.simulation.batch or 1, clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if run.site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
@@ -325,7 +325,8 @@ class Driver:
             if not len(rows := np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))):
                 continue
             try:
-                reason = called(rule.reason, scores, rows)
+                if (reason := called(rule.reason, scores, rows)) and not isinstance(reason, str):
+                    raise TypeError(f"it gave {reason!r:.60}: its `reason` gives words, or None")
             except Exception as error:  # a user's rule may raise anything; the segments go on
                 self._run.recorder.fails_here("prune", error, f"; {segment.name} continues")
                 continue

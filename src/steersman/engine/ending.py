@@ -26,13 +26,14 @@ def met(state: State, rule: StopRule, now: float) -> End | None:
     progress = state.progress(now)
     try:
         reason = called(rule.reason, progress)
+        goal = bool(reason) and rule.reached(progress)
     except Exception as error:  # a user's rule may raise anything
         return _failed(f"the stop rule failed: {told(error)}{place(error)}")
     if not reason:
         return None
-    if getattr(rule, "met", lambda _: rule)(progress).goal:
-        return End(outcome="goal", reason=reason)
-    return spent(state, reason)
+    if not isinstance(reason, str):
+        return _failed(f"the stop rule gave {reason!r:.60}: its `reason` gives words, or None")
+    return End(outcome="goal", reason=reason) if goal else spent(state, reason)
 
 
 def spent(state: State, reason: str) -> End:

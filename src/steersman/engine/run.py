@@ -213,4 +213,5 @@ class Campaign(Driven):
             guided=self.rules.steering.guided, gpus=self.site.gpus,
             time_unit=self.workflow.time_unit, stages=tuple(filter(None, (s.recorded for s in self.workflow.stages))),
             files=run_directory.digests(self.directory), exact=self.workflow.simulation.exact,
+            scattered=True,
         )  # fmt: skip

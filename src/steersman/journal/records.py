@@ -42,6 +42,7 @@ class Run(Record, tag="run", frozen=True):
     files: Mapping[str, str] = {}  # SHA-256 of what is written once, by name: run.yaml, workflow.py, environment.json
     stages: tuple[str, ...] = ()  # of prepare, simulate, train and score those that the workflow has
     exact: bool | None = None  # as the workflow says: segments begin where another gave its state; None: it is seen
+    scattered: bool = False  # of each ten starts any one is held out, as `HeldOut` says; else the last
 
 
 class Session(Record, tag="session", frozen=True):

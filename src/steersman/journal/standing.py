@@ -257,9 +257,15 @@ class Standing:
         hours = self.wishes.paused_at if self.wishes.paused else self.hours(now)
         return Progress(self.frames, self.simulated * self._second, hours - self.wishes.paused_hours)
 
+    def has_value(self, metric: str) -> bool:
+        """Whether the newest scores gave it one."""
+        stage = self.stages.get(f"metric {metric}")
+        return metric not in self.valueless and not (stage and stage.failures)
+
     def progress(self, now: float) -> Progress:
         simulated_s, (hours, gpu_hours) = self.simulated * self._second, self.clocks(now)[:, -1].tolist()
-        return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at,
+        metrics = {name: values for name, values in self.metrics.items() if self.has_value(name)}
+        return Progress(self.frames, simulated_s, hours, gpu_hours, metrics, self.begins, self.measured_at,
                         len(self.mode(Labels).good), self.mode(Labels).bound)  # fmt: skip
 
     @property

@@ -27,6 +27,14 @@ def digest(value: Any, known: Known = lambda _: None) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; NaN is NaN, and a set has no order."""
+    try:
+        return digest(one) == digest(other)
+    except Exception:  # a value of a class that pickle does not find
+        return bool(one == other)
+
+
 def _content(value: Any, known: Known, alike: bool = True) -> bytes:
     """
     Args:
@@ -42,7 +50,9 @@ def _content(value: Any, known: Known, alike: bool = True) -> bytes:
                 case float() if type(each) is float and each != each:
                     return b"nan"  # whichever its sign is
                 case BaseModel():
-                    return b"model", type(each).__qualname__.encode(), _content(each.model_dump(), known)
+                    fields = {name: getattr(each, name) for name in type(each).model_fields}
+                    more = [part for part in (each.__pydantic_extra__, each.__pydantic_private__) if part]
+                    return b"model", type(each).__qualname__.encode(), *(_content(p, known) for p in (fields, *more))
                 case np.ndarray() if type(each) is np.ndarray and not each.dtype.hasobject:  # others have masks, units
                     dtype = each.dtype  # "str" of fields, and of types that numpy does not know, is their size alone
                     kind = str(dtype) if dtype.kind == "V" or dtype.isbuiltin == 2 else dtype.str

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import io
 import pickle
 import reprlib
@@ -87,6 +88,8 @@ class Task:
     """A function with `later`; called as it is, it is an ordinary function."""
 
     def __init__(self, function: Callable[..., Any], retries: int) -> None:
+        if "copy" in inspect.signature(function).parameters:
+            raise TypeError(f"@wf.task {function.__name__}: `copy` is an argument of `later`; take another name")
         functools.update_wrapper(self, function)
         self.function, self.retries = function, retries
 
@@ -176,6 +179,8 @@ def key_of(name: str, given: Any, copy: int, code: Callable[[Any], bytes] = lamb
         match each:
             case Later():
                 return b"future", each.key.encode()
+            case Task():
+                return known(each.function)
             case FunctionType() | type() if said := code(each):
                 return b"code", each.__module__.encode(), each.__qualname__.encode(), said
         return None

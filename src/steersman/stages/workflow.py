@@ -31,11 +31,13 @@ from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import LabelRule, Opes, Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.steering.decide import steered
+from steersman.steering.streams import stage_seed
 from steersman.store import Frames, Variable
 from steersman.store.names import walker_name
 from steersman.system.calls import called
 from steersman.system.errors import BadValue
 from steersman.system.numbers import Count, Finite, NotNegative, Seconds, Whole, check
+from steersman.system.random_numbers import drawing
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -541,12 +543,13 @@ class Workflow:
         """Raises: TypeError: as `stop_rule`, `train_rule` and `steering_rule`."""
         return Rules(params, self.stop_rule(params), self.train_rule(params), self.steering_rule(params))
 
-    def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
+    def held_out_draws(self, params: Params, seed: int = 0) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.
 
         Raises: BadInput: the stage gave something else.
         """
-        return [] if self.held_out_function is None else rows_of(called(self.held_out_function, params))
+        with drawing(stage_seed(seed, "held_out")):
+            return [] if self.held_out_function is None else rows_of(called(self.held_out_function, params))
 
     def train_rule(self, params: Params) -> Every | None:
         """None without a train stage. Raises: TypeError: `when` gave something else."""

@@ -306,6 +306,10 @@ class StopRule(Alternatives):
         """Why the run is to end now; None: it goes on."""
         raise NotImplementedError(f"{type(self).__name__} has no method reason(self, progress)")
 
+    def reached(self, progress: Progress) -> bool:
+        """Whether it ends the run, and what it ends it by is what the run is for."""
+        return self.goal and bool(self.reason(progress))
+
     def share(self, progress: Progress) -> float:
         """Share of the way to the end, 0 to 1; 0 when it is not known."""
         return 0.0
@@ -359,6 +363,9 @@ class AllOf(_Several):
         reasons = [rule.reason(progress) for rule in self.rules]
         return "; ".join(map(str, reasons)) if all(reasons) else None
 
+    def reached(self, progress: Progress) -> bool:
+        return bool(self.reason(progress)) and any(rule.reached(progress) for rule in self.rules)
+
     def share(self, progress: Progress) -> float:
         return min(rule.share(progress) for rule in self.rules)
 
@@ -376,15 +383,13 @@ class AnyOf(_Several):
     def __str__(self) -> str:
         return ", or ".join(map(str, self.rules))
 
-    def met(self, progress: Progress) -> StopRule | None:
-        """The rule that ends the run; a goal before a budget that is spent at the same moment."""
-        return next(
-            (rule for rule in sorted(self.rules, key=lambda rule: not rule.goal) if rule.reason(progress)), None
-        )
-
     def reason(self, progress: Progress) -> str | None:
-        rule = self.met(progress)
-        return None if rule is None else rule.reason(progress)
+        """A goal before a budget that is spent at the same moment."""
+        goals_first = sorted(self.rules, key=lambda rule: not rule.reached(progress))
+        return next(filter(None, (rule.reason(progress) for rule in goals_first)), None)
+
+    def reached(self, progress: Progress) -> bool:
+        return any(rule.reached(progress) for rule in self.rules)
 
     def share(self, progress: Progress) -> float:
         return max(rule.share(progress) for rule in self.rules)

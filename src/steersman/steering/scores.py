@@ -49,6 +49,10 @@ class Scores:
     left_out: frozenset[int] = frozenset()
     _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        """What looks at scores cannot change them for the next who looks."""
+        object.__setattr__(self, "values", {name: _unchanged(each) for name, each in self.values.items()})
+
     def __len__(self) -> int:
         return len(self.row)
 
@@ -125,3 +129,9 @@ def some_missing(values: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
             if value.dtype.kind == "f" and np.isnan(value.sum()):
                 missing |= np.isnan(value).reshape(rows, -1).any(axis=1)
     return missing
+
+
+def _unchanged(values: np.ndarray) -> np.ndarray:
+    view = np.asarray(values).view()
+    view.flags.writeable = False
+    return view

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_STARTS, _DECISIONS, _LABELS, _POINTS = 0, 1, 6, 7
-_STAGES = {"prepare": 2, "train": 3, "score": 4, "label": 5}
+_STARTS, _DECISIONS, _LABELS, _POINTS, _CALLS = 0, 1, 6, 7, 8
+_STAGES = {"prepare": 2, "train": 3, "score": 4, "label": 5, "held_out": 9}
 
 
 def start_seed(seed: int, number: int) -> int:
@@ -15,8 +15,14 @@ def start_seed(seed: int, number: int) -> int:
 
 
 def stage_seed(seed: int, stage: str, version: int = 0) -> int:
-    """Give the 63-bit seed of what prepare, or train or score of a version of the model, draw from the process."""
+    """Give the 63-bit seed of what prepare, or train or score of a version of the model, or what is drawn to be held
+    out, draw from the process."""
     return int(_rng(seed, _STAGES[stage], version).integers(1, 2**63 - 1))
+
+
+def call_seed(seed: int, key: str) -> int:
+    """Give the 63-bit seed of what a call of a task, by the SHA-256 that is its key, draws from the process."""
+    return int(_rng(seed, _CALLS, int(key, 16)).integers(1, 2**63 - 1))
 
 
 def decision_rng(seed: int, number: int) -> np.random.Generator:

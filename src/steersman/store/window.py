@@ -120,6 +120,11 @@ class Window(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self.frames.variables(self.spans[0].walker))
 
+    def changed(self) -> str | None:
+        """Name a variable whose array is not any more what was read: who had it changed it in place."""
+        read = Window(self.frames, self.spans)
+        return next((name for name, each in self._kept.items() if each.tobytes() != read[name].tobytes()), None)
+
     @property
     def labelled(self) -> Labelled:
         """Frames of the run that have labels, with these, whether or not they are in this window; none before there

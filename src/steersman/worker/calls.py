@@ -17,9 +17,11 @@ from steersman.journal.calls import RESULT
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.task import unpack
 from steersman.stages.workflow import Workflow
+from steersman.steering.streams import call_seed
 from steersman.system import node
 from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
+from steersman.system.random_numbers import drawing
 from steersman.worker.known import keep
 
 PRINTED = "printed.txt"  # what a call printed, and the programs that it started
@@ -56,7 +58,8 @@ def done(
     known = {receipt.call: receipt for receipt in needs}
     with contextlib.chdir(folder), _printing_to(folder / PRINTED):
         args, options = unpack(packed, lambda key: result(directory, known[key]))
-        value = workflow.tasks[name].function(*args, **options) if name in workflow.tasks else args[0]
+        with drawing(call_seed(directory.settings()["seed"], call)):  # else workers, which are forks, draw the same
+            value = workflow.tasks[name].function(*args, **options) if name in workflow.tasks else args[0]
         pickled = pickle.dumps(value)
     if (folder / PRINTED).stat().st_size == 0:
         (folder / PRINTED).unlink()

@@ -121,7 +121,11 @@ def judge(
         return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
     if judging is None:
         return verdict | {"accepted": most is None, "reason": "there are no held-out frames yet"}
-    new, old = _arrays(score(model, judging)), _arrays(score(last, judging)) if last is not None else {}
+    new = _arrays(score(model, judging))
+    if name := judging.changed():
+        problem = f"it, or the gate, changes frames[{name!r}] in place, so the next model would be judged by others"
+        raise BadScores("", f"{problem}: write x = x * 10 in place of x *= 10")
+    old = _arrays(score(last, judging)) if last is not None else {}
     if gate not in new:
         reason = f"the scores have no {gate!r} to compare, see @wf.train(gate=)"
         return verdict | {"accepted": most is None, "reason": reason}
