@@ -104,6 +104,33 @@ def test_hours_of_gpus_that_nobody_holds_are_no_budget(refused: Refused, write_w
     assert "holds no GPU" in refused("check", path)
     path.write_text(path.read_text().replace("gpu_hours=1)", "gpu_hours=1, frames=10)"))
     assert plan(str(path)).params, "another limit ends it"
+    path.write_text(path.read_text().replace("gpu_hours=1, frames=10)", "gpu_hours=1) & budget(frames=10)"))
+    with pytest.raises(BadValue):
+        plan(str(path))
+
+
+@pytest.mark.parametrize(("field", "default"), [("Annotated[float, AfterValidator(lambda x: x / 2)]", 8.0),
+                                                ("Any", "(1, 2)"), ("SecretStr", "SecretStr('word')")])  # fmt: skip
+def test_parameters_that_are_others_when_they_are_read_again_are_refused(
+    field: str, default: object, tmp_path: Path
+) -> None:
+    """The run would have others than the file says: it reads them from run.yaml."""
+    path = tmp_path / "params.py"
+    path.write_text(
+        f"""
+from typing import Annotated, Any
+from pydantic import AfterValidator, ConfigDict, SecretStr
+from steersman import Params, Workflow, budget
+class Mine(Params):
+    model_config = ConfigDict(validate_default=True)
+    x: {field} = {default}
+wf = Workflow("params", Mine, stop=budget(frames=1))
+@wf.simulate
+def segment(p, start, out): out.append(x=1.0)
+"""
+    )
+    with pytest.raises(BadValue):
+        plan(str(path))
 
 
 def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> None:

@@ -70,6 +70,25 @@ def test_a_start_is_blamed_after_its_retries_and_on_two_walkers_at_least(
         bag.close()
 
 
+@pytest.mark.parametrize("order", [(0, 2), (2, 0)])
+def test_in_rounds_starts_are_tried_again_in_their_order_whenever_each_failed(
+    order: tuple[int, int], recorder: Recorder, space: TupleSpace
+) -> None:
+    """Their numbers decide seeds: of two that fail in one round neither goes before the other by chance."""
+    decisions = recorder.journal.path.parent / "decisions.jsonl"
+    bag = Bag(recorder, space, Steering(), decisions, seed=1, rounds=True)
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(3)])
+    recorder.record_all([Start(start=number, seed=1, slot=number) for number in range(3)])
+    for number in order:
+        fail(recorder, number, number)
+        bag.mend(9)
+    assert [start.start for start in waiting(recorder)] == [1], "one of the round has not ended"
+    fail(recorder, 1, 1)
+    bag.mend(9)
+    assert [(start.start, start.again) for start in waiting(recorder)] == [(3, 0), (4, 1), (5, 2)]
+    bag.close()
+
+
 def test_a_start_that_is_tried_again_has_another_seed(recorder: Recorder, space: TupleSpace) -> None:
     """As every start of a run has, or the same would happen again."""
     bag = bag_of(recorder, space)
@@ -290,16 +309,18 @@ def test_the_weights_of_a_round_sum_to_1_at_every_moment_and_a_member_that_is_gi
         (1 / 3, 1, 1),
         (1 / 3, 1, 0),
     ]
+    for row, start in enumerate(waiting(recorder)[:2]):
+        made: dict[str, Any] = {"walker": 0, "segment": row, "start": start.start, "first_row": row}
+        recorder.record(Began(**made))
+        recorder.record(Ended(**made, end_row=row + 1, how="finished"))
+    recorder.record(Published(walker=0, frames=2, segments=2))
     for walker in (0, 1, 0):
-        fail(recorder, walker, waiting(recorder)[-1].start)
+        (start,) = waiting(recorder)
+        fail(recorder, walker, start.start)
         assert sum(state.mode(Ensemble).weights) == pytest.approx(1)
         bag.mend(2)
         assert sum(state.mode(Ensemble).weights) == pytest.approx(1)
-    assert len(waiting(recorder)) == 2, "three times is enough"
-    for row, start in enumerate(waiting(recorder)):
-        made: dict[str, Any] = {"walker": 0, "segment": row + 2, "start": start.start, "first_row": row}
-        recorder.record(Began(**made))
-        recorder.record(Ended(**made, end_row=row + 1, how="finished"))
+    assert not waiting(recorder), "three times is enough"
     recorder.record(Published(walker=0, frames=2, segments=4))
     recorder.record(Published(walker=1, frames=0, segments=1))
     assert not state.starts

@@ -15,6 +15,8 @@ from steersman.journal.records import (
     Joined,
     Left,
     Lost,
+    Metrics,
+    Note,
     Published,
     Record,
     Run,
@@ -26,7 +28,8 @@ from steersman.journal.records import (
     Training,
 )
 from steersman.journal.state import State
-from steersman.steering import budget
+from steersman.steering import StopRule, budget, reached
+from steersman.steering.protocols import Progress
 
 MOST = 20
 FRAMES = budget(frames=1000)
@@ -146,6 +149,26 @@ def test_a_budget_that_is_spent_while_a_stage_never_worked_was_spent_for_nothing
     end = ending.met(State(story), budget(hours=0.01), now=100.0)
     assert end is not None
     assert (end.outcome, "KeyError" in end.reason) == (outcome, outcome == "failed")
+
+
+@pytest.mark.parametrize("lost", [Note(text="m is nan", metric="m"), Stage(stage="metric m", ok=False, cause="no")])
+def test_a_goal_is_reached_by_the_value_that_its_metric_has_now(lost: Record) -> None:
+    story: list[Record] = [Session(t=1.0, host="here", pid=1), Metrics(t=1.0, values={"m": 2.0})]
+    rule = reached("m", 1) & budget(hours=0.01)
+    end = ending.met(State(story), rule, now=100.0)
+    assert end is not None
+    assert end.outcome == "goal"
+    assert ending.met(State([*story, lost]), rule, now=100.0) is None
+
+
+def test_a_rule_whose_reason_is_no_text_ends_the_run_with_words() -> None:
+    class Odd(StopRule):
+        def reason(self, progress: Progress) -> Any:
+            return True
+
+    end = ending.met(State(), Odd(), now=0.0)
+    assert end is not None
+    assert (end.outcome, type(end.reason)) == ("failed", str)
 
 
 def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:

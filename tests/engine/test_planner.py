@@ -19,6 +19,7 @@ import torch
 from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors import ThreadPoolExecutor
+from pydantic import BaseModel, Field
 from torch import nn
 
 from steersman.data import task_results
@@ -90,6 +91,11 @@ def times(x):
 
 
 @wf.task
+def draw():
+    return np.random.random()
+
+
+@wf.task
 def apply(function, x):
     return function(x)
 
@@ -103,6 +109,21 @@ def bad(i):
 def segment(p, start, out):
     out.append(x=1.0)
 """
+
+
+class One(BaseModel):
+    pass
+
+
+class Other(BaseModel):
+    pass
+
+
+class Job(BaseModel):
+    """Its fields hold more than its dump has."""
+
+    method: One | Other
+    hidden: int = Field(default=1, exclude=True)
 
 
 @dataclass
@@ -141,6 +162,8 @@ class Plans:
 @pytest.fixture
 def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plans]:
     directory = RunDirectory(tmp_path / "run")
+    directory.path.mkdir()
+    directory.settings_file.write_text("{seed: 1}")
     directory.errors.mkdir(parents=True)
     directory.workflow.write_text(FILE)
     directory.modules.mkdir()
@@ -204,6 +227,17 @@ def test_what_is_done_is_not_done_again_and_its_bytes_stay(plans: Plans) -> None
     results = list(plans.directory.path.glob(f"tasks/*/{RESULT}"))
     assert {stat.S_IMODE(file.stat().st_mode) for file in results} == {0o600}
     assert {file.read_text() for file in plans.directory.path.glob("tasks/*/file.txt")} == {"mine"}
+
+
+def test_calls_draw_numbers_of_their_own_which_the_seed_repeats(plans: Plans) -> None:
+    """Workers are forks of one process: from its state each would draw the same."""
+    before = np.random.get_state()[1].tolist()  # type: ignore[index] # noqa: NPY002
+    drawn = plans.follow(lambda: [plans.module.draw.later(copy=copy) for copy in range(3)])
+    assert len(set(drawn)) == 3
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index] # noqa: NPY002
+    for file in plans.directory.path.glob(f"tasks/*/{RESULT}"):
+        file.unlink()
+    assert plans.follow(lambda: [plans.module.draw.later(copy=copy) for copy in range(3)]) == drawn
 
 
 def test_a_result_that_was_changed_is_found_is_not_loaded_and_is_made_again(plans: Plans) -> None:
@@ -402,6 +436,7 @@ def test_a_key_depends_on_content_alone() -> None:
     different += [np.array(pair, dtype=[(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx")]
     different += [np.zeros(2, dtype) for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, np.uint8, np.float16)]
     different += [np.zeros(2, dtype) for dtype in (ml_dtypes.float8_e4m3fn, "M8[s]", "M8[ns]")]
+    different += [Job(method=One()), Job(method=Other()), Job(method=One(), hidden=2)]
     different += [Atoms(1.0), Atoms(2.0), torch.tensor([1j]), torch.tensor([1j]).conj()]
     keys = {key_of("f", ((each,), {}), 0) for each in different}
     keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}

@@ -167,6 +167,16 @@ def test_scores_mark_the_frames_that_no_training_gets(drawn: tuple[int, ...]) ->
     assert held_out
 
 
+@pytest.mark.parametrize("period", [2, 3, 5, 10, 20])
+def test_what_is_held_out_is_a_tenth_of_whatever_takes_turns(period: int) -> None:
+    """Conditions, slots and bins do; every tenth start would be one of them alone, or never one."""
+    state, starts = State([Run(workflow="x", seed=1, scattered=True)]), np.arange(20_000)
+    held = state.mode(HeldOut).has(starts)
+    assert held.reshape(-1, 10).sum(1).tolist() == [1] * 2000, "one of each ten"
+    share = np.bincount(starts[held] % period, minlength=period) / 2000
+    np.testing.assert_allclose(share, 1 / period, atol=4 * np.sqrt(1 / period / 2000))
+
+
 def test_of_members_of_windows_whole_first_ones_are_held_out() -> None:
     """Thirty that are drawn, from each of which two go on, and from one of these two more."""
     state, parents = State(), dict[int, int]()

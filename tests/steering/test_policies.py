@@ -377,3 +377,12 @@ def test_steering_goes_on_until_there_are_scores_and_is_patient_then() -> None:
     assert steering.deciding(()).patient
     assert not steering.deciding({"z"}).patient
     assert not (Unsteered() | Random()).patient
+
+
+def test_who_looks_at_scores_cannot_change_them_for_the_next() -> None:
+    values = np.array([3.0, 1.0, 2.0])
+    seen = scores(z=values)
+    with pytest.raises(ValueError, match="read-only"):
+        seen.values["z"].sort()
+    assert values.tolist() == [3.0, 1.0, 2.0]
+    values[0] = 4.0  # who made them may

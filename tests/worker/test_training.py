@@ -53,6 +53,21 @@ def test_a_model_of_one_point_has_collapsed_where_frames_differ_in_more_than_the
     assert judge(score, model, None, window, "error")["accepted"] is alike
 
 
+@pytest.mark.parametrize("where", ["score", "gate"])
+def test_what_changes_the_frames_for_the_next_model_that_is_judged_is_refused(window: Window, where: str) -> None:
+    def spoiling(model: PCA, frames: Window) -> dict[str, np.ndarray]:
+        found = score(model, frames)
+        frames["values"][:] *= 10
+        return found
+
+    def gate(model: PCA, frames: Window) -> float:
+        return float(spoiling(model, frames)["error"].mean())
+
+    model = PCA.fit(window["values"].copy())
+    with pytest.raises(BadScores):
+        judge(*((score, model, model, window, gate) if where == "gate" else (spoiling, model, model, window, "error")))
+
+
 @pytest.mark.parametrize("by", ["score", "variable"])
 def test_the_gate_does_not_count_a_frame_that_misses_something(tmp_path: Path, by: str) -> None:
     """Of a score that may be missing, or a variable; else one such frame would keep every model out."""

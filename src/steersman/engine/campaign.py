@@ -184,9 +184,8 @@ def resume(
     if moved and settings["rounds"] and settled(chosen).simulation.count != state.run.slots:
         problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
         raise BadValue("simulation.workers", str(settled(chosen).simulation.count), problem)
-    if moved:
-        if not _ends(rule := workflow.stop_rule(params), settled(chosen)):
-            raise BadValue("stop", str(rule), NO_GPU)
+    if moved and not _ends(rule := workflow.stop_rule(params), settled(chosen)):
+        raise BadValue("stop", str(rule), NO_GPU)
     return Campaign(
         directory=directory, workflow=workflow, params=params, site=settled(chosen), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
