@@ -149,7 +149,7 @@ class Surrogate(Model):
 
 def energies(committee: Vectors, lattice: Lattice) -> Energy:
     """What a committee says of configurations (W, N): (W,), the mean of its members."""
-    return lambda configurations: committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
+    return lambda configurations: committee(lattice.correlations(configurations)).mean(0)[:, 0]
 
 
 def audits(

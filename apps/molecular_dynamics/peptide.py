@@ -15,7 +15,7 @@ from openmm import app, unit
 from steersman.apps.molecular_dynamics.amino_acids import checked_sequence
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.molecule import Molecule
-from steersman.apps.molecular_dynamics.relaxation import relaxed
+from steersman.apps.molecular_dynamics.relaxation import centres, relaxed
 from steersman.system.errors import BadValue, MissingExtra
 
 try:
@@ -27,6 +27,7 @@ except ModuleNotFoundError as missing:
 EXTENDED = (-120.0, 140.0)  # phi and psi in degrees of a beta strand: far from folded, no side chain meets another
 HELIX = (-57.0, -47.0)  # of the ideal alpha helix; Pauling, Corey and Branson (1951), angles after IUPAC-IUB (1970)
 LONGEST_A = 9000.0  # of a chain in a PDB file, with room for what it does when it is warmed
+CH_NM = 0.109  # of a carbon and its hydrogen
 WARM_PS = 1.0  # long enough to fill the modes that a minimum leaves cold, too short to fold
 
 
@@ -118,7 +119,13 @@ def with_hydrogens(
     reference = openmm.Platform.getPlatformByName("Reference")  # one thread: the same hydrogens every time
     with _same_chance():
         modeller.addHydrogens(app.ForceField(PROTEIN), variants=states, platform=reference)
-    return modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
+    positions_nm = np.array(modeller.positions.value_in_unit(unit.nanometer))
+    for carbon, hydrogen, heavy in centres(modeller.topology):
+        away = positions_nm[heavy] - positions_nm[carbon]
+        there = (away / np.linalg.norm(away, axis=1)[:, None]).sum(axis=0)
+        if (positions_nm[hydrogen] - positions_nm[carbon]) @ there > 0:  # from there the minimum is the mirror image
+            positions_nm[hydrogen] = positions_nm[carbon] - CH_NM * there / np.linalg.norm(there)
+    return modeller.topology, positions_nm
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 
 import numpy as np
 import openmm
@@ -40,14 +41,37 @@ def relaxed(
     simulation.begin(positions_nm, None, SEED)
     try:
         openmm.LocalEnergyMinimizer.minimize(simulation.context, TOLERANCE, ITERATIONS)
-        if warm_ps > 0:
-            simulation.begin(simulation.read().positions, None, SEED)
-            simulation.step(round(warm_ps * 1000 / WARM_FS))
+        simulation.begin(simulation.read().positions, None, SEED)  # the rough build's forces are in its velocities
+        simulation.step(round(warm_ps * 1000 / WARM_FS))
     except openmm.OpenMMException as blown_up:
         raise SimulationUnstable(f"{warm_ps:g} ps", SEED, str(blown_up)) from blown_up
     state = simulation.read()
     raise_if_wrong(simulation, state, warm_ps, SEED)
+    turned = np.sign(_volumes(topology, positions_nm)) != np.sign(_volumes(topology, state.positions))
+    if turned.any():
+        atom = list(topology.atoms())[centres(topology)[int(turned.argmax())][0]]
+        raise SimulationUnstable(f"{warm_ps:g} ps", SEED, f"{atom.name} of {atom.residue} is a mirror image now")
     return described(topology, state.positions, system)
+
+
+def centres(topology: app.Topology) -> list[tuple[int, int, list[int]]]:
+    """Carbons with three heavier neighbours, which may have a mirror image, their hydrogen, and these."""
+    bonded = defaultdict[app.topology.Atom, list[app.topology.Atom]](list)
+    for one, other in topology.bonds():
+        bonded[one].append(other)
+        bonded[other].append(one)
+    found = []
+    for atom, others in bonded.items():
+        light = [other.index for other in others if other.element is app.element.hydrogen]
+        if atom.element is app.element.carbon and len(light) == 1 and len(others) == 4:
+            found.append((atom.index, light[0], sorted({other.index for other in others} - set(light))))
+    return found
+
+
+def _volumes(topology: app.Topology, positions_nm: np.ndarray) -> np.ndarray:
+    """(centres,) signed volumes that the three neighbours span about each."""
+    spans = [positions_nm[heavy] - positions_nm[carbon] for carbon, _, heavy in centres(topology)]
+    return np.asarray(np.linalg.det(np.array(spans, float).reshape(-1, 3, 3)))
 
 
 def described(topology: app.Topology, positions_nm: np.ndarray, system: openmm.System) -> Molecule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -122,7 +123,9 @@ def fit(
     def stepper_of(network: Model) -> Stepper:
         return Stepper(network, ranks.optimizer, optimizer, precision, lambda now: lr * schedule.factor_at(now, batch))
 
-    settings = {"samples": samples, "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule)}
+    settings = {"samples": samples, "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule),
+                "data": hashlib.sha256(_some_rows(data)).hexdigest()[:16], "model": model.config,
+                "precision": precision}  # fmt: skip
     checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
     checkpoints.load_weights(model)

@@ -19,6 +19,9 @@ try:
         from ase.calculators.calculator import Calculator, all_changes
         from graph_pes.atomic_graph import AtomicGraph, to_batch
         from graph_pes.models import ALL_PES_MODELS, AdditionModel, FixedOffset, LearnableOffset
+        from graph_pes.models.components.distances import PolynomialEnvelope
+        from graph_pes.models.schnet import CFConv
+        from graph_pes.utils.nn import HaddamardProduct
 except ImportError:
     raise MissingExtra("graph-pes", "potentials") from None
 
@@ -42,7 +45,12 @@ def network(name: str, cutoff: float, settings: dict[str, Any]) -> nn.Module:
     kinds = {kind.__name__: kind for kind in ALL_PES_MODELS}
     if name not in kinds:
         raise UnknownName("network of a potential", name, kinds)
-    model: nn.Module = AdditionModel(offset=LearnableOffset(), network=kinds[name](cutoff=cutoff, **settings))
+    made = kinds[name](cutoff=cutoff, **settings)
+    for each in made.modules():
+        if isinstance(each, CFConv):  # SchNet's own jumps where a neighbour comes in, so its energy would not be kept
+            falling = PolynomialEnvelope(cutoff)
+            each.filter_generator = HaddamardProduct(each.filter_generator, falling, left_aligned=True)
+    model: nn.Module = AdditionModel(offset=LearnableOffset(), network=made)
     return model
 
 

@@ -104,20 +104,20 @@ class Vectors(Members):
 
     def loss(self, vectors_BF: Tensor, targets_BT: Tensor) -> dict[str, Tensor]:
         """Give the mean over members, vectors and targets of the square error, of relative numbers."""
-        found_MBT = self(vectors_BF)
+        found_MBT = super().forward(vectors_BF)
         return {"loss": functional.mse_loss(found_MBT, targets_BT.expand_as(found_MBT))}
 
-    def values(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor) -> Tensor:
         """(M, n, T) float64 that each member says of vectors (n, F), on the device of the model."""
-        relative = ((vectors - self.inputs_mean) / self.inputs_spread).float()
-        said: Tensor = self(relative)
-        return said.double() * self.targets_spread + self.targets_mean
+        relative = ((vectors - self.inputs_mean) / self.inputs_spread).to(next(self.parameters()).dtype)
+        return super().forward(relative).double() * self.targets_spread + self.targets_mean
 
     @torch.no_grad()
     def estimates(self, vectors: np.ndarray) -> np.ndarray:
         """(n, M, T) float64 that each member says of vectors (n, F)."""
         numbers = torch.from_numpy(np.ascontiguousarray(real(vectors), np.float64))
-        return self.values(numbers.to(self.device)).transpose(0, 1).cpu().numpy()
+        said: Tensor = self(numbers.to(self.device))
+        return said.transpose(0, 1).cpu().numpy()
 
 
 class Member(nn.Module):

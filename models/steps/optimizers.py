@@ -75,7 +75,11 @@ def _adam(params: Iterable[Parameter], lr: float) -> Optimizer:
 
 
 def _sgd(params: Iterable[Parameter], lr: float) -> Optimizer:
-    return torch.optim.SGD(params, lr, momentum=MOMENTUM, fused=True)
+    made = torch.optim.SGD(params, lr, momentum=MOMENTUM, fused=True)
+    for group in made.param_groups:
+        for each in group["params"]:  # else what lies in memory is the momentum after a first step that overflows
+            made.state[each]["momentum_buffer"] = torch.zeros_like(each)
+    return made
 
 
 def _larc(params: Iterable[Parameter], lr: float) -> Optimizer:

@@ -39,6 +39,16 @@ def test_its_gradient_is_that_of_its_energy(dimensions: int) -> None:
         np.testing.assert_allclose(bias.gradient(z)[:, j], slope, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("barrier", [14, 80, 150, 200])
+def test_it_is_that_of_the_weights_however_high_the_barrier(barrier: float) -> None:
+    """Where it is sampled evenly under the exact bias -F, it is -F again; weights there are e^-100 and less."""
+    z = np.repeat(np.linspace(0, 10, 101), 50)
+    bias = Opes("z", barrier_kT=barrier, width=0.2).made(scored(z[:, None], -0.075 * barrier * z))
+    between = np.linspace(1, 8, 15)
+    found = bias.energy(between[:, None])
+    np.testing.assert_allclose(found - found[0], -0.075 * (barrier - 1) * (between - between[0]), atol=0.05 * barrier)
+
+
 def test_it_is_between_the_barrier_and_a_little_above_nothing_and_flat_far_away() -> None:
     bias = Opes("z", barrier_kT=10).made(scored(walk(2)))
     assert bias.table.min() == pytest.approx(-10, abs=1e-3)

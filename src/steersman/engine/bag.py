@@ -199,7 +199,9 @@ class Bag:
             if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames
         }  # fmt: skip
         # In rounds all others of the round end first, for the number of a repeated start decides its seed.
-        early = self._rounds and bool(unpublished or state.starts.keys() - state.failed.keys() - state.broken.keys())
+        others = [start for number, start in state.starts.items() if number not in state.broken]
+        waits = any(start.segment is None or start.segment.how != "failed" for start in others)
+        early = self._rounds and (waits or bool(unpublished))
         for number, failed in [] if early else sorted(state.failed.items()):
             self._try_again(number, failed, retries)
         for number, broken in [] if early else sorted(state.broken.items()):

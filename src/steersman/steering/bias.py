@@ -32,7 +32,7 @@ class Bias:
         barrier_kT, exploring: as of `Opes`.
         centres: (k, d) float32, of the kernels.
         widths: (k, d) float32, their standard deviations.
-        heights: (k,) float32, the share of the weight that each stands for.
+        heights: (k,) float64, the share of the weight that each stands for.
         periods: (d,) float64; 0 of a dimension that has none.
         effective: size of the sample, for the kernels' width; what frames are worth says `Reweighted.effective`.
         share: of the energy that pushes; less than 1 in a softer copy.

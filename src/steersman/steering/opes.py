@@ -252,7 +252,7 @@ def _compressed(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make one kernel of all frames in a cell that is one width long, twice as long while there are too many.
 
-    Returns: centres and widths (k, d), heights (k,), float32.
+    Returns: centres and widths (k, d) float32, heights (k,) float64: below a high barrier they are e^-100 and less.
     """
     z = np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
     size = width.astype(float)
@@ -269,5 +269,5 @@ def _compressed(
     share = weight / np.where(kept, height, 1.0)[which]
     centre = np.stack([np.bincount(which, share * column) for column in z.T], axis=1)
     spread = np.stack([np.bincount(which, share * column) for column in ((z - centre[which]) ** 2).T], axis=1)
-    arrays = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
-    return tuple(array.astype(np.float32) for array in arrays)  # type: ignore[return-value]
+    widths = np.sqrt(width**2 + spread[kept])
+    return centre[kept].astype(np.float32), widths.astype(np.float32), height[kept] / height.sum()

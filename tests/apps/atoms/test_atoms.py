@@ -126,6 +126,17 @@ def test_it_learns_and_is_the_same_when_it_is_loaded_here_or_by_the_library(
     np.testing.assert_allclose(one.get_forces(), forces[0], atol=2e-3)
 
 
+@pytest.mark.parametrize("network", ["SchNet", "PaiNN"])
+def test_nothing_jumps_where_a_neighbour_comes_within_the_cutoff(network: str) -> None:
+    """Else no dynamics keeps its energy, however short its steps are."""
+    model = models.Potential([18, 18], cutoff=4.0, network=network)
+    positions = np.zeros((2, 2, 3))
+    positions[:, 1, 0] = 4.0 - 1e-4, 4.0 + 1e-4
+    energy, forces, _ = model.said(positions, np.zeros((2, 3, 3)))
+    assert energy[0] == pytest.approx(energy[1], abs=1e-5)
+    np.testing.assert_allclose(forces[0], forces[1], atol=1e-3)
+
+
 def test_energies_of_all_electrons_are_learned_as_well_as_any_and_kept_to_the_digit(
     crystal: Any, labels: dict[str, np.ndarray], tmp_path: Path
 ) -> None:

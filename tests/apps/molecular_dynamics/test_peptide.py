@@ -60,6 +60,25 @@ def test_a_peptide_of_all_twenty_amino_acids_can_be_built() -> None:
     assert lengths_nm.max() < 0.19
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sequence", ["NLYIQWLKDGGPSSGRPPPS", "ARNDCQEGHILKMFPSTWYV"])
+def test_every_residue_is_the_mirror_image_that_was_placed(sequence: str) -> None:
+    """OpenMM throws hydrogens at random; from some throws the minimum is D-arginine, or D-phenylalanine."""
+    molecule = build_peptide(sequence)
+    topology = app.PDBFile(io.StringIO(molecule.pdb)).topology
+    for residue in topology.residues():
+        at = {atom.name: molecule.positions[atom.index].astype(float) for atom in residue.atoms()}
+        if "CB" in at:
+            assert np.linalg.det([at[name] - at["CA"] for name in ("N", "C", "CB")]) > 0, str(residue)
+
+
+@pytest.mark.slow
+def test_a_helix_at_its_minimum_is_no_explosion() -> None:
+    """The rough build's forces are no part of its velocities."""
+    for sequence in ("VPMGHACAETPW", "LMSYADTWFHVK", "TGDGKTLCHPTR"):
+        assert ideal_helix(sequence).sequence == sequence
+
+
 def test_the_native_force_has_the_energy_of_obc2() -> None:
     """GBSAOBCForce against implicit/obc2.xml; Coulomb's constant differs in its 7th digit: 3e-3 of -1278 kJ/mol."""
     topology, positions_nm = with_hydrogens(parsed("YYDPETGTWY"))

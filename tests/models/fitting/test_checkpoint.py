@@ -65,13 +65,16 @@ def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path: Path) -> No
     assert all(map(torch.equal, again.parameters(), train(batch=16, epochs=2).parameters()))
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"optimizer": "sgd"}, {"lr": 0.02}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"optimizer": "sgd"}, {"lr": 0.02}, {"precision": "bf16"}, {"data": 2}]
+)
 def test_another_training_s_checkpoint_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
     """Before anything is changed."""
     settings: dict[str, Any] = {"epochs": 1, "batch": 16, "lr": 0.01, "checkpoint": tmp_path}
     fit(fresh(), rows(), squared, **settings)
+    other = tuple(each * change.pop("data", 1) for each in rows())
     with pytest.raises(DamagedFile, match="checkpoint of"):
-        fit(fresh(), rows(), squared, **settings | change)
+        fit(fresh(), other, squared, **settings | change)
 
 
 def test_fits_that_name_no_folder_keep_theirs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

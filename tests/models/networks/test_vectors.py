@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from steersman.models import Model, Vectors
+from steersman.models import Model, Vectors, portable
 from steersman.system.errors import BadValue
 
 
@@ -31,6 +32,14 @@ def test_it_learns_a_thousandth_of_an_offset_of_10_5_and_members_differ(fitted: 
     assert found.dtype == np.float64
     assert np.abs(found.mean(1) - targets).mean() < 0.015  # who says the mean errs by 0.15
     assert found.std(1).min() > 0
+
+
+def test_it_says_in_the_units_of_its_targets_what_it_says_elsewhere(fitted: Vectors, tmp_path: Path) -> None:
+    """An exported model is its forward."""
+    vectors, _ = curved(20, seed=2)
+    portable.write(fitted, tmp_path / "model.pt2", (3,), double=True)
+    said = torch.export.load(tmp_path / "model.pt2").module()(torch.from_numpy(vectors))
+    np.testing.assert_allclose(said.detach().numpy().transpose(1, 0, 2), fitted.estimates(vectors), rtol=1e-9)
 
 
 def test_it_goes_on_from_another_with_its_scales_and_is_kept(fitted: Vectors, tmp_path: Path) -> None:

@@ -83,6 +83,20 @@ def test_sgd_is_a_plain_loop_bit_for_bit() -> None:
     assert all(map(torch.equal, ours.parameters(), plain.parameters()))
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_first_step_that_overflows_and_is_left_out_leaves_no_momentum(name: str) -> None:
+    """As the first ones of fp16 do; torch's fused SGD would take what lies in memory for it."""
+    weight = nn.Parameter(torch.ones(64))
+    step = optimizer(name, [weight], 0.1)
+    weight.grad = torch.ones(64)
+    step.grad_scale, step.found_inf = torch.ones(()), torch.ones(())  # type: ignore[attr-defined]
+    if name in ("adam", "sgd"):  # the others' steps are left out by their caller
+        step.step()
+    moments = [each for state in step.state.values() for each in state.values() if isinstance(each, torch.Tensor)]
+    assert all((moment == 0).all() for moment in moments)
+    assert (weight == 1).all()
+
+
 def test_an_unknown_optimizer_is_told_with_those_there_are() -> None:
     with pytest.raises(UnknownName, match=r"'adm'.*'adam'"):
         optimizer("adm", fresh().parameters(), 0.1)
