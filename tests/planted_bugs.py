@@ -58,7 +58,34 @@ LABELLER, LABELLING = "tests/engine/test_labeller.py", "tests/steering/test_labe
 
 OUTLOOK, INPUT = "tests/models/networks/test_outlook.py", "tests/models/fitting/test_input.py"
 
+PEPTIDE, PLANNER = "tests/apps/molecular_dynamics/test_peptide.py", "tests/engine/test_planner.py"
+ENDING, BAG = "tests/engine/test_ending.py", "tests/engine/test_bag.py"
+
 BUGS = [
+    Bug("apps/molecular_dynamics/peptide.py", "@ there > 0:", "@ there > 9:", PEPTIDE),
+    Bug("apps/molecular_dynamics/relaxation.py", "        simulation.begin(simulation.read().positions, None, SEED)",
+        "        pass", PEPTIDE),
+    Bug("models/networks/atom_graphs.py", "isinstance(each, CFConv)", "False", ATOMS),
+    Bug("models/steps/optimizers.py", "torch.zeros_like(each)", "torch.ones_like(each)",
+        "tests/models/steps/test_optimizers.py"),
+    Bug("models/networks/vectors.py", "* self.targets_spread + self.targets_mean", "",
+        "tests/models/networks/test_vectors.py"),
+    Bug("models/fitting/fit.py", '"data": hashlib.sha256(_some_rows(data)).hexdigest()[:16]', '"data": ""',
+        "tests/models/fitting/test_checkpoint.py"),
+    Bug("steering/opes.py", "widths.astype(np.float32), height[kept] / height.sum()",
+        "widths.astype(np.float32), (height[kept] / height.sum()).astype(np.float32)", "tests/steering/test_opes.py"),
+    Bug("worker/calls.py", 'call_seed(directory.settings()["seed"], call)', "0", PLANNER),
+    Bug("stages/content.py", "for p in (fields, *more)", "for p in (each.model_dump(),)", PLANNER),
+    Bug("steering/scores.py", "view.flags.writeable = False", "pass", "tests/steering/test_policies.py"),
+    Bug("worker/training.py", "if name := judging.changed():", "if name := None:", "tests/worker/test_training.py"),
+    Bug("journal/modes/held_out.py", "if not self.state.run.scattered:", "if True:", "tests/journal/test_segments.py"),
+    Bug("steering/protocols.py", "return self.goal and bool(self.reason(progress))", "return self.goal",
+        "tests/steering/test_stop.py"),
+    Bug("journal/standing.py", "for name, values in self.metrics.items() if self.has_value(name)",
+        "for name, values in self.metrics.items()", ENDING),
+    Bug("engine/bag.py", "early = self._rounds and (waits or bool(unpublished))", "early = False", BAG),
+    Bug("engine/campaign.py", "if not same(getattr(params, name), getattr(again, name))", "if False",
+        "tests/engine/test_bad_input.py"),
     Bug("journal/state.py", "self.walkers = dict(sorted(self.walkers.items()))", "pass",
         "tests/journal/test_segments.py"),
     Bug("apps/atoms/labels.py", "get_forces(apply_constraint=False)", "get_forces()", ATOMS),
@@ -210,7 +237,7 @@ BUGS = [
     Bug("stages/outline.py", "            self._take(codes, function.__globals__)\n", "            pass\n",
         "tests/stages/test_outline.py"),
     Bug("stages/outline.py", "code.co_name, code.co_code,", "code.co_name,", "tests/stages/test_outline.py"),
-    Bug("calls/start.py", "return digest(one) == digest(other)", "return bool(one == other)",
+    Bug("stages/content.py", "return digest(one) == digest(other)", "return bool(one == other)",
         "tests/calls/test_run.py"),
     Bug("worker/tasks.py", "with children_end(), planned_by(NOBODY):", "with children_end():",
         "tests/worker/test_tasks.py"),

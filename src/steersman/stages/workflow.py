@@ -150,7 +150,7 @@ class Workflow:
         """Decorate `function(params) -> {name: (n, ...)}`: n draws that are simulated first and never trained on.
 
         Each is the `start.draw` of one segment. Models are judged by them, and `scores.held_out` marks their frames.
-        Without this stage every tenth start is held out instead.
+        Without this stage one of each ten starts is held out instead.
         """
         return self._plain("held_out")
 

@@ -56,7 +56,7 @@ class Train(StageKind):
             left = f"{budget:g} frames, of which {draws} or more are held out" if spent else f"{budget:g} {rule.counts}"
             yield "training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it"
         if not draws:
-            yield "held out", True, "every tenth start"
+            yield "held out", True, "one of each ten starts"
 
     @classmethod
     def shown(cls, state: State, *, alive: bool) -> StageView:
