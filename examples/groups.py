@@ -83,9 +83,9 @@ def place(p: Sets, model: None, frames: Any) -> dict[str, Any]:
 
 
 @wf.task
-def looked_at(x: list[float], copy: int) -> float:
+def looked_at(x: list[float], number: int) -> float:
     """An expensive calculation on a frame that was found."""
-    return float(np.hypot(x[0], x[1])) + copy
+    return float(np.hypot(x[0], x[1])) + number
 
 
 @wf.task

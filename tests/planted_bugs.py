@@ -108,7 +108,6 @@ BUGS = [
     Bug("models/sphere/harmonics.py", "min(last, self.truncation)", "last", CLIMATE),
     Bug("models/ranks/local_sgd.py", "min(len(parts(share_of(samples, rank, ranks), batch)) for rank in range(ranks))",
         "-(-(samples // ranks) // batch)", INPUT),
-    Bug("models/ranks/single.py", "< 2 * ranks", "< 2", INPUT),
     Bug("stages/start.py", "point_rng(seed)", "np.random.default_rng(seed)", "tests/stages/test_start.py"),
     Bug("apps/alloys/lattice.py", "np.sort(d)", "np.sort(atoms.get_all_distances(mic=True)[0])[1:]",
         "tests/apps/alloys/test_lattice.py"),

@@ -43,7 +43,7 @@ class DDP(WithGradients):
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         order = self.order_of(torch.arange(self.samples), self.order)  # the same on all ranks
-        steps = parts(order, self.batch * self.size, self.size)
+        steps = parts(order, self.batch * self.size)
         own = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
         return [(part, len(part) / len(picked)) for part, picked in zip(own, steps, strict=True)]
 

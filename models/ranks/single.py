@@ -15,11 +15,11 @@ from steersman.models.steps import optimizers
 from steersman.models.steps.stepper import Stepper
 
 
-def parts(order: Tensor, size: int, ranks: int = 1) -> list[Tensor]:
-    """Divide samples into steps of `size`, which some ranks share. The last may be smaller; if a rank had a single
-    sample of it, of which a batch normalization has no spread, it goes with those before it."""
+def parts(order: Tensor, size: int) -> list[Tensor]:
+    """Divide samples into steps of `size`. The last may be smaller; one that is left over goes with those before it,
+    for of a single sample a batch normalization has no spread."""
     batches = list(torch.split(order, size))
-    if size > ranks and len(batches) > 1 and len(batches[-1]) < 2 * ranks:
+    if size > 1 and len(batches) > 1 and len(batches[-1]) == 1:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
 
