@@ -87,11 +87,12 @@ class Driver:
         )  # fmt: skip
         self._learning = Learning(run, jobs, clock)
         self._scorer = self._learning.scorer
+        self._held_out = run.workflow.held_out_draws(run.params, run.seed)  # once: threads draw from this process, too
         self._bag = Bag(
             run.recorder, space, run.rules.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
             misses=functools.partial(run.workflow.misses, run.directory.frames),
             condition=lambda turn: run.workflow.condition(run.rules.params, turn),
-            held_out=run.workflow.held_out_draws(run.params, run.seed), amend=self._learning.amend,
+            held_out=self._held_out, amend=self._learning.amend,
             lost_s=2 * run.site.lease, batch=run.simulation.batch or 1, clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if run.site.simulation.scratch else 0.0  # frames are heard of so much later
@@ -304,7 +305,7 @@ class Driver:
         """Say once that there will be no model in time, while the run can still be given more."""
         if self._foretold or self._run.rules.train is None:
             return
-        draws = len(self._run.workflow.held_out_draws(self._run.params))
+        draws = len(self._held_out)
         if words := ending.without_model(
             self._run.state, self._run.rules.stop, self._run.rules.train.first, draws, self._run.recorder.now()
         ):

@@ -548,8 +548,10 @@ class Workflow:
 
         Raises: BadInput: the stage gave something else.
         """
+        if self.held_out_function is None:
+            return []
         with drawing(stage_seed(seed, "held_out")):
-            return [] if self.held_out_function is None else rows_of(called(self.held_out_function, params))
+            return rows_of(called(self.held_out_function, params))
 
     def train_rule(self, params: Params) -> Every | None:
         """None without a train stage. Raises: TypeError: `when` gave something else."""
