@@ -72,7 +72,7 @@ def test_another_training_s_checkpoint_is_told(tmp_path: Path, change: dict[str,
     """Before anything is changed."""
     settings: dict[str, Any] = {"epochs": 1, "batch": 16, "lr": 0.01, "checkpoint": tmp_path}
     fit(fresh(), rows(), squared, **settings)
-    other = tuple(each * change.pop("data", 1) for each in rows())
+    other = rows() * change.pop("data", 1)
     with pytest.raises(DamagedFile, match="checkpoint of"):
         fit(fresh(), other, squared, **settings | change)
 
