@@ -48,7 +48,7 @@ def test_stages_fit_together_with_either_network_and_either_channels() -> None:
     for out, draw in zip(outs, ({}, {"point": np.zeros(storms.DIMENSIONS)}), strict=True):
         stir(plain, Start(draw=draw), out)
     frames = {name: np.concatenate([out.stored[name] for out in outs]) for name in outs[0].stored}
-    assert np.array_equal(frames["point"][0], np.random.default_rng(1).random(storms.DIMENSIONS))
+    assert np.array_equal(frames["point"][0], Start().point(storms.DIMENSIONS, 1))
     assert not frames["point"][1].any()
     for network, channels in (("tiramisu", "all"), ("deeplab", "indirect")):
         p = plain.model_copy(update={"network": network, "channels": channels})
