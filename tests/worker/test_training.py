@@ -126,7 +126,7 @@ def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
     assert not judged(other, one)[0]
     barred = [judge(score, one, None, held_out, "error", most) for held_out in (window, None) for most in (1e9, 0.0)]
     assert [verdict["accepted"] for verdict in barred] == [True, False, False, False]
-    unknown = [judge(score, one, None, window, "eror", most)["accepted"] for most in (None, 1e9)]
+    unknown = [judge(score, one, None, window, "wrong", most)["accepted"] for most in (None, 1e9)]
     assert unknown == [True, False], "what has no number has not passed a bar"
 
 
