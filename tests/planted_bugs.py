@@ -83,7 +83,7 @@ BUGS = [
         "tests/steering/test_stop.py"),
     Bug("journal/standing.py", "for name, values in self.metrics.items() if self.has_value(name)",
         "for name, values in self.metrics.items()", ENDING),
-    Bug("engine/bag.py", "early = self._rounds and (waits or bool(unpublished))", "early = False", BAG),
+    Bug("engine/bag.py", "or self._others_go_on):", "):", BAG),
     Bug("engine/campaign.py", "if not same(getattr(params, name), getattr(again, name))", "if False",
         "tests/engine/test_bad_input.py"),
     Bug("journal/state.py", "self.walkers = dict(sorted(self.walkers.items()))", "pass",

@@ -194,19 +194,15 @@ class Bag:
     def mend(self, retries: int) -> None:
         """See to the starts that went wrong: try again, go on from what was committed, or give up and blame."""
         state = self._recorder.state
-        unpublished = {  # its last frame is
-            number for number, broken in state.broken.items()
-            if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames
-        }  # fmt: skip
-        # In rounds all others of the round end first, for the number of a repeated start decides its seed.
-        others = [start for number, start in state.starts.items() if number not in state.broken]
-        waits = any(start.segment is None or start.segment.how != "failed" for start in others)
-        early = self._rounds and (waits or bool(unpublished))
-        for number, failed in [] if early else sorted(state.failed.items()):
+        failures, cut_short = sorted(state.failed.items()), [
+            (number, broken) for number, broken in sorted(state.broken.items())
+            if (broken.segment.end or 0) <= state.walkers[broken.segment.walker].frames  # its last one is published
+        ]  # fmt: skip
+        if self._rounds and (len(cut_short) < len(state.broken) or self._others_go_on):
+            failures, cut_short = [], []  # the number of a repeated start decides its seed, so it waits for the round
+        for number, failed in failures:
             self._try_again(number, failed, retries)
-        for number, broken in [] if early else sorted(state.broken.items()):
-            if number in unpublished:
-                continue
+        for number, broken in cut_short:
             self._space.put(DONE, number)
             if deaths := self._deaths(broken.record, broken.losses):
                 self._blame(number, broken.record, f"{deaths} walkers died on it")
@@ -217,6 +213,13 @@ class Bag:
                 if self._space.take_nowait(self._offered_to(start.record.slot), number, dict) is None:
                     self._space.put(DONE, number)  # it comes back by its lease
                 self._blame(number, start.record, f"{deaths} walkers died on it")
+
+    @property
+    def _others_go_on(self) -> bool:
+        """Whether there are starts beside those that went wrong which are not done with."""
+        state = self._recorder.state
+        others = (start for number, start in state.starts.items() if number not in state.broken)
+        return any(start.segment is None or start.segment.how != "failed" for start in others)
 
     def _try_again(self, number: int, failed: Failed, retries: int) -> None:
         """A start that fails is tried again, on another walker before it is blamed."""
