@@ -9,6 +9,7 @@ from typing import Any
 import ase
 import numpy as np
 from ase import units
+from ase.constraints import FixAtoms
 from ase.md.langevinbaoab import LangevinBAOAB
 
 from steersman.stages.segment import Segment
@@ -56,7 +57,8 @@ def run(
         relaxation_ps: of the thermostat; the barostat's is 20 times as long.
         pressure_bar: None: constant volume.
         doubt_above: bound on the spread, eV/angstrom; None: none.
-    Raises: BadValue: a number that makes no sense; forces that are not finite.
+    Raises: BadValue: a number that makes no sense; forces that are not finite; constraints but `FixAtoms` at constant
+        volume.
     Source: Leimkuhler and Matthews (2013), J. Chem. Phys. 138 174102.
     """
     where = "atoms.run"
@@ -65,6 +67,8 @@ def run(
     check(where, Positive | None, doubt_above=doubt_above)
     rng = np.random.default_rng(out.seed)
     atoms = _begin(start, temperature_K, rng)
+    if others := [each for each in atoms.constraints if pressure_bar is not None or not isinstance(each, FixAtoms)]:
+        raise BadValue("constraints of the atoms", others, "only FixAtoms is kept, at constant volume")
     atoms.calc = calculator
     tau, held = 1e3 * relaxation_ps * units.fs, dict[str, Any]()
     if pressure_bar is not None:
@@ -123,12 +127,12 @@ def _begin(start: Start, temperature_K: float, rng: np.random.Generator) -> Any:
     state = start.state
     if state:
         atoms.set_cell(state["cell"])
-        atoms.set_positions(state["positions"])
+        atoms.set_positions(state["positions"], apply_constraint=False)
         atoms.set_momenta(state["momenta"])
         return atoms
     if len(start.frame):
         atoms.set_cell(np.where(atoms.pbc[:, None], start.frame["cell"], atoms.cell))
-        atoms.set_positions(start.frame["positions"])
+        atoms.set_positions(start.frame["positions"], apply_constraint=False)
     momenta = rng.normal(size=(len(atoms), 3)) * np.sqrt(atoms.get_masses() * units.kB * temperature_K)[:, None]
     atoms.set_momenta(momenta - momenta.mean(axis=0))
     return atoms

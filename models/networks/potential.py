@@ -66,6 +66,11 @@ class Potential(Model):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         return super().load_state_dict({**super().state_dict(), **state_dict}, strict, assign)
 
+    def fits(self, other: Model) -> bool:
+        """Also of one cutoff: graph-pes keeps it among the weights."""
+        alike = all(self.config[name] == other.config.get(name) for name in ("cutoff", "network", "settings"))
+        return alike and super().fits(other)
+
     @property
     def _each(self) -> Iterator[Any]:
         """The members."""
@@ -161,8 +166,16 @@ class Potential(Model):
         return PotentialCalculator(self)
 
     def write(self, file: str | Path, member: int = 0) -> None:
-        """Write one member as a file of graph-pes, which ASE and LAMMPS load: `load_model(file).ase_calculator()`."""
-        torch.save(with_offset(self.members[member], float(self.reference) / len(self.numbers), self.numbers), file)
+        """Write one member as a file of graph-pes, which ASE and LAMMPS load: `load_model(file).ase_calculator()`.
+
+        It is of single precision. Where that has no meV an atom of the labels' energies, as of all electrons, they are
+        written relative to their mean, and a warning says so.
+        """
+        zero = float(self.reference)
+        if abs(zero) * torch.finfo(torch.float32).eps > 1e-3 * len(self.numbers):
+            warnings.warn(f"{file}: energies are relative to {zero} eV, for they are of single precision", stacklevel=2)
+            zero = 0.0
+        torch.save(with_offset(self.members[member], zero / len(self.numbers), self.numbers), file)
 
     def _graph(self, positions: np.ndarray, cell: np.ndarray) -> Any:
         return graph_of(self.numbers, positions, cell, self.config["cutoff"]).to(self.device)

@@ -53,7 +53,7 @@ from steersman.worker.known import keep
 
 from .mortal import Killed, Mortal
 
-FRAMES, SEGMENTS = 8, 6
+FRAMES, SEGMENTS = 2, 24
 Place = tuple[int, int]  # a walker and a row
 
 
@@ -63,6 +63,7 @@ class Workers:
     def __init__(self, calls: Counter[Place], fails: Callable[[Place, int], bool], name: str) -> None:
         self.calls, self.fails, self.name, self.most = calls, fails, name, 0
         self.judges = True  # else the error of the model cannot be measured
+        self.sign = 1
         self.open: list[tuple[Future[Any], Any]] = []
         self.due: list[tuple[Future[Any], Any]] = []
 
@@ -81,7 +82,7 @@ class Workers:
                 continue
             if known is None and not file.exists():
                 file.parent.mkdir(exist_ok=True)
-                values = {self.name: np.float64(frame[1] * (-1 if self.name == "x" else 1))}
+                values = {self.name: np.float64(frame[1] * (-1 if self.name == "x" else self.sign))}
                 np.savez(file, **values)  # type: ignore[arg-type]
             if model and not self.judges:
                 future.set_exception(ValueError("no error"))
@@ -133,10 +134,10 @@ class Story:
         return list(read(self.directory.journal)) if self.directory.journal.exists() else []
 
     def _frames(self) -> None:
-        group = GroupWriter(self.directory.frames.path / "w0")
+        self.group = GroupWriter(self.directory.frames.path / "w0")
         for row in range(FRAMES * SEGMENTS):
-            group.append("frame", {"x": float(row), "segment": np.int32(row // FRAMES)})
-        group.publish()
+            self.group.append("frame", {"x": float(row), "segment": np.int32(row // FRAMES)})
+        self.group.publish()
 
     def _simulate(self, recorder: Recorder) -> None:
         stages = ("simulate", "label")
@@ -307,10 +308,12 @@ def test_an_answer_is_kept_and_not_asked_for_again_where_its_error_cannot_be_mea
 
 
 def test_a_frame_that_several_ask_for_at_once_is_labelled_once(tmp_path: Path) -> None:
-    story = Story(tmp_path / "run", Doubtful("doubt", above=0.5, most=20, audits=1.0), workers=8, steps=40)
-    drawn = Counter(each.frame for each in story.labels.asked.values())
-    assert max(drawn.values()) > 1
+    story = Story(tmp_path / "run", Doubtful("doubt", above=0.5, most=20, audits=0.5), workers=8, steps=40)
+    asked = Counter(each.frame for each in story.labels.asked.values())
+    assert max(asked.values()) == 2, "in doubt, and as an audit"
     assert max(story.calls.values()) == 1
+    audits = [each.frame[::2] for each in story.labels.asked.values() if each.drawn]
+    assert len(set(audits)) == len(audits) == SEGMENTS, "one of a segment"
 
 
 def test_audits_of_the_newest_model_judge_and_older_ones_are_trained_on(tmp_path: Path) -> None:
@@ -338,6 +341,54 @@ def test_another_version_of_the_function_asks_again_and_uses_its_own_answers_alo
         assert [place.group for _, place in story.labels.usable(version)] == before * [group]
 
 
+def test_what_waits_when_the_function_is_changed_is_not_answered_by_the_new_one_in_its_name(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run", RULE, steps=3)
+    waiting = list(story.labels.waiting)
+    story.workflow, story.workers.sign = workflow(1000, version="2"), -1
+    story.open()
+    with closing(story.recorder.journal):
+        story.label()
+    assert any(story.labels.answers[each.label].cause for each in waiting)
+    answers = Frames(story.directory.labels)
+    for version, sign in (("", 1), ("2", -1)):
+        for frame in (place for _, place in story.labels.usable(version)):
+            assert answers.row(frame.group, frame.at)["y"] == sign * frame.row
+
+
+def test_a_bound_by_one_version_of_the_function_is_none_by_another(tmp_path: Path) -> None:
+    """Nor may audits that fail leave the bound as it is: they may be those that the model is wrong about."""
+    story = Story(tmp_path / "run", Doubtful("doubt", above=2, most=4, audits=0.1), fails=lambda frame, call: call == 9)
+    assert story.labels.bound == 0.5
+    story.workflow = workflow(1000, version="2")
+    story.open()
+    with closing(story.recorder.journal):
+        story.label(0)
+        assert story.labels.bound == np.inf
+        story.workers.fails = lambda frame, call: frame[1] // FRAMES < 4
+        story.label()
+        assert sum(not each.group for each in story.labels.answers.values()) == 4
+        assert max(story.calls.values()) == 3 + 1, "what failed is asked for no more, also by chance"
+        assert story.labels.bound == np.inf
+    assert set(tables.labels(History(story.directory))["version"]) == {"", "2"}
+
+
+def test_a_function_that_was_changed_is_learned_from_also_where_the_last_training_is_over(tmp_path: Path) -> None:
+    rule = every(labels=10, first=6, last=6)
+    story = Story(tmp_path / "run", RULE, train=rule)
+    story.open()
+    with closing(story.recorder.journal):
+        story.recorder.record(Training(model=1, frames=48, labels=6))
+        story.recorder.record(Trained(model=1, accepted=True, reason="", frames=1))
+        story.label()
+        assert not rule.due(story.labels.counted(""), story.labels.trained(""))
+        story.workflow = workflow(1000, train=rule, version="2")
+        story.label()
+        assert (story.labels.counted("2"), story.labels.trained("2")) == (6, None)
+        assert rule.due(6, None)
+        story.recorder.record(Training(model=2, frames=48, labels=len(story.labels.good)))
+        assert story.labels.trained("2") == 6
+
+
 def test_a_version_of_before_the_first_training_makes_none_due(tmp_path: Path) -> None:
     """A training on labels of a function that was changed would have none of them."""
     story = Story(tmp_path / "run", RULE, train=every(labels=10, first=6, last=26))
@@ -347,8 +398,6 @@ def test_a_version_of_before_the_first_training_makes_none_due(tmp_path: Path) -
         assert (story.labels.counted(""), story.labels.counted("2")) == (6, 0)
         story.label()
         assert (len(story.labels.good), story.labels.counted("2")) == (12, 6)
-        story.recorder.record(Training(model=1, frames=48, labels=6))
-        assert story.labels.counted("2") == 12, "after a training all count on"
 
 
 def test_before_the_first_model_so_many_are_asked_for_at_random_as_its_training_needs(tmp_path: Path) -> None:
@@ -419,6 +468,26 @@ def test_what_no_model_will_learn_from_audits_the_last_one(tmp_path: Path) -> No
         story.label()
     assert len(story.labels.asked) > 20
     assert all(each.drawn for each in story.labels.asked.values() if each.model == 1)
+
+
+def test_a_segment_is_audited_when_it_is_over(tmp_path: Path) -> None:
+    """Else its first frames would be drawn more often than its last ones."""
+    story = Story(tmp_path / "run", Doubtful("doubt", above=2, most=4, audits=0.1), steps=0)
+    first, segment = FRAMES * SEGMENTS, dict[str, Any](walker=0, segment=SEGMENTS, start=SEGMENTS)
+    for row in range(first, first + FRAMES):
+        story.group.append("frame", {"x": float(row), "segment": np.int32(SEGMENTS)})
+    story.group.publish()
+    story.open()
+    with closing(story.recorder.journal):
+        story.recorder.record(Start(start=SEGMENTS, seed=1, with_model=1))
+        story.recorder.record(Began(**segment, first_row=first))
+        story.recorder.record(Published(walker=0, frames=first + FRAMES, segments=SEGMENTS))
+        story.label()
+        assert len(story.labels.asked) == SEGMENTS
+        story.recorder.record(Ended(**segment, first_row=first, end_row=first + FRAMES, how="finished"))
+        story.recorder.record(Published(walker=0, frames=first + FRAMES, segments=SEGMENTS + 1))
+        story.label()
+        assert len(story.labels.asked) == SEGMENTS + 1
 
 
 def test_between_the_first_model_and_its_scores_nothing_is_asked_for(tmp_path: Path) -> None:

@@ -122,6 +122,8 @@ def labels(history: History) -> pandas.DataFrame:
         "took_s": [each.took_s if each and each.group else np.nan for each in answers],
         "error": [np.nan if each is None or each.error is None else each.error for each in answers],
         "drawn": [each.drawn for each in asked], "model": [each.model for each in asked],
+        "doubt": [np.nan if each.doubt is None else each.doubt for each in asked],
+        "version": [each.version for each in asked],
         "node": [each.node if each else "" for each in answers],
         "reason": [each.reason for each in asked], "cause": [each.cause if each else "" for each in answers],
     }, index=pandas.Index(list(of.asked), name="label", dtype="int64"))  # fmt: skip

@@ -20,12 +20,14 @@ from steersman.journal.records import Answered, Answering, Asked
 from steersman.journal.scoreboard import stale
 from steersman.stages.kinds.label import Label
 from steersman.steering import Scores
+from steersman.steering.labelling import Wanted
 from steersman.store import FRAME, Frames, GroupWriter, make_root
 from steersman.store.errors import shape_mismatch
 from steersman.system.errors import told
 from steersman.worker import labelling
 
 STAGE = "label"
+CHANGED = "the label function was changed before it answered"
 
 
 class Labeller:
@@ -41,6 +43,7 @@ class Labeller:
     def __init__(self, run: Driven, stage: Label, jobs: Jobs, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._stage, self._jobs, self._clock = run, stage, jobs, clock
         self._recorder, self._labels = run.recorder, run.state.mode(Labels)
+        self._labels.version = stage.version
         own = run.site.executors.get("labelling")
         self._role = run.site.executor_of("labelling")
         self._most = own.count if isinstance(own, Workers) else 1
@@ -87,7 +90,7 @@ class Labeller:
         """Ask for the labels that segments and people want, once their frames can be read."""
         for frame, reason in list(self._labels.wishes.items()):
             if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
-                self._recorder.record(self._stage.asked(self._run.state, frame, reason))
+                self._recorder.record(self._stage.asked(self._run.state, frame, Wanted(-1, reason)))
 
     def _room(self) -> int:
         return self._stage.room(self._run.state, self._run.rules)
@@ -109,6 +112,10 @@ class Labeller:
             self._keep(asked.label, {})
             return
         known = self._labels.known(asked)
+        cause = CHANGED if asked.version != self._stage.version else asked.drawn and self._labels.failed(asked)
+        if cause and not known and not self._run.directory.answer(asked.label).exists():
+            self._recorder.record(Answered(label=asked.label, cause=cause))
+            return
         if known and not (self._stage.error and asked.drawn):
             self._recorder.record(Answered(label=asked.label, group=known.group, row=known.row))
             return

@@ -91,7 +91,8 @@ class Trainer:
         if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
             return math.isinf(left_s)
         if rule.counts == "labels":
-            return rule.due(self._counted, state.models.last_labels, used=state.models.newest > 0)
+            labels, version = state.mode(Labels), self._version or ""
+            return rule.due(labels.counted(version), labels.trained(version), used=state.models.newest > 0)
         known, used = state.models.last_frames, state.models.newest > 0
         return rule.due(state.frames, known, used=used) and rule.due(self._frames, known, used=used)
 
@@ -103,11 +104,6 @@ class Trainer:
             return state.frames
         return sum(span.rows for span in published.spans(state, held_out=False))
 
-    @property
-    def _counted(self) -> int:
-        """Labels."""
-        return self._recorder.state.mode(Labels).counted(self._version or "")
-
     def _needs_s(self, window: tuple[Span, ...]) -> float:
         """What a training on these frames will take, by the newest one that ended; 0 before there was one."""
         fits = [model.fit for model in self._recorder.state.models if model.fit and model.fit.frames]
@@ -118,11 +114,12 @@ class Trainer:
 
     def _begin(self, rule: Every) -> None:
         state = self._recorder.state
+        labels = state.mode(Labels)
         if not self.busy:
             self._recorder.record(Training(
-                model=len(state.models) + 1, frames=self._frames, labels=self._counted,
+                model=len(state.models) + 1, frames=self._frames, labels=len(labels.good) + state.known_labels,
             ))  # fmt: skip
-        count = state.models.last_labels if rule.counts == "labels" else state.models.last_frames
+        count = labels.trained(self._version or "") if rule.counts == "labels" else state.models.last_frames
         last = (count or 0) >= rule.last
         self._most = None if last or math.isinf(self._stage.most) else self._stage.most
         what = f"the training of model {state.models[-1].version}"

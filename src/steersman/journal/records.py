@@ -362,6 +362,7 @@ class Asked(Record, tag="asked", frozen=True):
     drawn: bool = False  # at random among all that the model in use visited, as an audit
     model: Number = 0  # in use then
     version: Name = ""  # of the label function, as the workflow says
+    doubt: float | None = None  # score of the frame that the rule looks at, then
 
 
 class Answering(Record, tag="answering", frozen=True):

@@ -12,11 +12,13 @@ from steersman.system.numbers import Finite, Share, Whole, checked
 
 
 class Wanted(NamedTuple):
-    """A frame whose label is to be asked for: where it is among the scores, and why."""
+    """A frame whose label is to be asked for: where it is among the scores (-1: a segment or a person asks), why,
+    whether as an audit, and by how much the model doubts it."""
 
     at: int
     reason: str
     drawn: bool = False
+    doubt: float | None = None
 
 
 class LabelRule:
@@ -24,7 +26,8 @@ class LabelRule:
 
     Attributes:
         most: labels that may wait for their answers at once.
-        audits: share of all labels that is drawn at random instead, among all frames that the model in use visited.
+        audits: share of all labels that is drawn at random instead, among all frames that the model in use visited, one
+            of a segment.
     """
 
     most: int = 20
@@ -34,6 +37,10 @@ class LabelRule:
     def needs(self) -> tuple[str, ...]:
         """As those of a policy."""
         return named_scores(self)
+
+    def doubt(self, scores: Scores) -> np.ndarray | None:
+        """(n,) by how much the model doubts each frame; None: the rule does not look at it."""
+        return None
 
     def rank(self, scores: Scores, asked: np.ndarray, most: int) -> list[Wanted]:
         """At most so many frames, the most wanted first; `asked` (n,) bool are those that have a label, or wait."""
@@ -53,11 +60,13 @@ class LabelRule:
         """At most so many: by `rank`, and audits until their share is right. Before its scores exist all are random.
 
         An audit may hit a frame that has a label, and that is then its answer: else audits would leave out what was in
-        doubt. Where nothing is wanted and nothing waits, one audit is drawn, for the label workers would be idle.
+        doubt. Where nothing is wanted and nothing waits, one audit is drawn, for the label workers would be idle. No
+        two are of one segment: its frames err alike, and many of them would say no more than one.
 
         Args:
             audits: how many were drawn so far, of how many labels since there was a model.
-            visited: (m,) positions of the frames that the model in use visited, of which audits are drawn.
+            visited: (m,) positions of the frames that audits are drawn of: all of segments that the model in use
+                visited, that are over, and that were not audited.
             final: no model will learn from them: all are audits, if any are.
         """
         if not len(scores) or most < 1:
@@ -70,9 +79,11 @@ class LabelRule:
         ranked = [] if final else self.rank(scores, asked, most)[:most]
         drawn, total = audits
         due = int(np.ceil(self.audits * (total + max(len(ranked), 1)))) - drawn
-        due = min(max(due, int(not ranked), most * final), most) if self.audits and len(visited) else 0
-        random = [Wanted(int(at), "drawn at random, as an audit", drawn=True) for at in rng.choice(visited, due)]
-        return [*random, *ranked[: most - due]]
+        due = min(max(due, int(not ranked), most * final), most) if self.audits else 0
+        apart = _apart(scores, visited, due, rng)
+        random = [Wanted(int(at), "drawn at random, as an audit", drawn=True) for at in apart]
+        wanted, doubt = [*random, *ranked[: most - len(random)]], self.doubt(scores)
+        return wanted if doubt is None else [each._replace(doubt=float(doubt[each.at])) for each in wanted]
 
 
 @checked
@@ -85,7 +96,8 @@ class Doubtful(LabelRule):
         most: labels that may wait for their answers at once.
         apart: score in whose space they lie far apart: of all in doubt the one that is farthest from what was chosen
             comes first. Empty: the most doubtful one does.
-        audits: share of labels that is drawn at random among all frames that the model in use visited.
+        audits: share of labels that is drawn at random among all frames that the model in use visited, one of a
+            segment.
     """
 
     score: ScoreName
@@ -102,13 +114,23 @@ class Doubtful(LabelRule):
         audits = f", and {100 * self.audits:g} % at random" if self.audits else ""
         return f"frames whose {self.score} is above {self.above:g}{audits}"
 
+    def doubt(self, scores: Scores) -> np.ndarray:
+        return scores.column(self.score)
+
     def rank(self, scores: Scores, asked: np.ndarray, most: int) -> list[Wanted]:
-        doubt = scores.column(self.score)
+        doubt = self.doubt(scores)
         among = np.flatnonzero((doubt > self.above) & ~asked)
         among = among[np.argsort(-doubt[among], kind="stable")]
         if self.apart:
             among = _far(scores.matrix(self.apart), np.flatnonzero(asked), among, most)
         return [Wanted(int(at), f"{self.score} = {doubt[at]:.4g} is above {self.above:g}") for at in among[:most]]
+
+
+def _apart(scores: Scores, among: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """At most so many of these positions at random, no two of one segment."""
+    drawn = rng.permutation(among) if most > 0 else among[:0]
+    _, first = np.unique(np.stack([scores.walker[drawn], scores.segment[drawn]]), axis=1, return_index=True)
+    return np.asarray(drawn[np.sort(first)[:most]])
 
 
 def _far(x: np.ndarray, known: np.ndarray, among: np.ndarray, most: int) -> np.ndarray:

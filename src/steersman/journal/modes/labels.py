@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.mode import Check, Mode
 from steersman.journal.records import Answered, Answering, Asked, Ended, FrameId, Record, Start, Tell
 from steersman.journal.run_directory import KNOWN, RunDirectory
+from steersman.journal.segments import Segment
 from steersman.steering.audits import Coverage, coverage
 from steersman.store import LabelledFrame
 from steersman.store.names import SegmentName, walker_name
+
+WRONG = sys.float_info.max  # error of an audit without an answer
 
 
 class Labels(Mode):
@@ -26,6 +30,7 @@ class Labels(Mode):
         begun: when the label function was last called for each.
         answers: those that are there, and those whose calls failed.
         wishes: frames that segments and people want labels of, with the reason, as long as these are not asked for.
+        version: of the label function, as it was asked last; the engine says which it is now.
     """
 
     def __init__(self, *of: Any) -> None:
@@ -34,7 +39,8 @@ class Labels(Mode):
         self.begun: dict[int, float] = {}
         self.answers: dict[int, Answered] = {}
         self.wishes: dict[FrameId, str] = {}
-        self._bounds: dict[int, float] = {}  # by the version of each model that was audited
+        self.version = ""
+        self._bounds: dict[tuple[str, int], float] = {}  # by the versions of the function, and of each audited model
         self._given = array("i")  # version of the model of each start, as far as any had one
 
     @property
@@ -42,7 +48,7 @@ class Labels(Mode):
         return {Asked: self._ask, Answering: self._begin, Answered: self._answer}
 
     def _ask(self, record: Asked) -> None:
-        self.asked[record.label] = record
+        self.asked[record.label], self.version = record, record.version
         self.wishes = {frame: why for frame, why in self.wishes.items() if frame[:2] != record.frame[:2]}
 
     def _begin(self, record: Answering) -> None:
@@ -51,8 +57,9 @@ class Labels(Mode):
     def _answer(self, record: Answered) -> None:
         asked = self.asked[record.label]
         self.answers[record.label] = record
-        if asked.drawn and record.error is not None:
-            self._bounds = {each.version: each.bound for each in self.coverage}
+        if asked.drawn:
+            covered = self._covered(asked.version)
+            self._bounds |= {(asked.version, each.version): each.bound for each in covered}
 
     def ended(self, record: Ended) -> None:
         frames = [FrameId(record.walker, row, record.segment) for row in dict.fromkeys(record.asks)]
@@ -66,14 +73,33 @@ class Labels(Mode):
     @property
     def bound(self) -> float:
         """On the error of the newest model, in 95 % of the frames that it visits; inf: too few audits of it."""
-        return self._bounds.get(self.state.models.newest, math.inf)
+        bound = self._bounds.get((self.version, self.state.models.newest), WRONG)
+        return bound if bound < WRONG else math.inf
 
     @property
     def coverage(self) -> list[Coverage]:
         """Of each model that was audited, how often the bound on its error held that was known before each audit."""
-        each = [(self.asked[n].model, e.error) for n, e in self.answers.items() if self.asked[n].drawn]
-        version, error = np.array([one for one in each if one[1] is not None], float).reshape(-1, 2).T
-        return coverage({"version": version, "truth": error, "said": np.zeros(len(error))})
+        return self._covered(self.version)
+
+    def _covered(self, function: str) -> list[Coverage]:
+        """By a version of the function. An audit whose calls failed may be as wrong as any; of a segment that was
+        audited twice, as older runs did, the first counts."""
+        first = dict[tuple[int, ...], tuple[int, float]]()
+        for number, answer in self.answers.items():
+            asked = self.asked[number]
+            if asked.drawn and asked.version == function and (answer.error is not None or not answer.group):
+                error = WRONG if answer.error is None else answer.error
+                first.setdefault((asked.model, asked.frame.walker, asked.frame.segment), (asked.model, error))
+        version, errors = np.array(list(first.values()), float).reshape(-1, 2).T
+        return coverage({"version": version, "truth": errors, "said": np.zeros(len(errors))})
+
+    def audited(self, model: int, version: str, running: Iterable[Segment]) -> np.ndarray:
+        """`frame_key` of (walker, segment) of all that are not to be audited: it was done, or they are not over."""
+        at = [(each.walker, each.number) for each in running]
+        at += [(each.frame.walker, each.frame.segment) for each in self.asked.values()
+               if each.drawn and (each.model, each.version) == (model, version)]  # fmt: skip
+        walker, segment = np.array(at, np.int64).reshape(-1, 2).T
+        return np.asarray(frame_key(walker, segment))
 
     def chosen(self, start: Start) -> None:
         if start.with_model:
@@ -102,13 +128,18 @@ class Labels(Mode):
         return [LabelledFrame("", row, KNOWN, row) for row in range(self.state.known_labels)]
 
     def counted(self, version: str) -> int:
-        """How many there are to learn from, as trainings count them."""
+        """How many there are to learn from, by a version of the function."""
         there = {each.label for each in self.good}.intersection(self.asked_by(version))
         return len(there) + self.state.known_labels
 
+    def trained(self, version: str) -> int | None:
+        """How many of them there were when the newest training began; None: none, or no training."""
+        others = len(self.good) + self.state.known_labels - self.counted(version)
+        last = self.state.models.last_labels
+        return last - others if last is not None and last > others else None
+
     def asked_by(self, version: str) -> list[int]:
-        """Those that trainings count: of a version of the function, and after a training of those before it, too."""
-        return [n for n, each in self.asked.items() if self.state.models or each.version == version]
+        return [n for n, each in self.asked.items() if each.version == version]
 
     def known(self, asked: Asked) -> Answered | None:
         """The answer that is there of the same frame, by the same version of the function."""
@@ -117,6 +148,12 @@ class Labels(Mode):
             if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
                 return answer
         return None
+
+    def failed(self, asked: Asked) -> str:
+        """Why the calls of the same frame failed, by the same version of the function."""
+        of = ((self.asked[number], answer) for number, answer in self.answers.items() if not answer.group)
+        return next((answer.cause for before, answer in of
+                     if (before.frame[:2], before.version) == (asked.frame[:2], asked.version)), "")  # fmt: skip
 
     def keys(self, version: str) -> np.ndarray:
         """`frame_key` of all frames that were asked for, of a version of the label function."""

@@ -14,7 +14,6 @@ from steersman.journal.frame_keys import frame_key
 from steersman.journal.modes.labels import Labels
 from steersman.journal.records import Asked, FrameId
 from steersman.journal.state import State
-from steersman.journal.trainings import Trainings
 from steersman.stages.kinds.stage import Planned, Rules, StageKind, StageView, Trial, Try
 from steersman.stages.kinds.train import limit
 from steersman.steering import Scores
@@ -43,7 +42,7 @@ class Label(StageKind):
         as the next one needs: what else is worth a label its model decides."""
         labels = state.mode(Labels)
         most = limit("labels", rules.stop) - _kept(labels, labels.asked)
-        if next_one := _next_training(state.models, rules):
+        if next_one := self._next_training(state, rules):
             most = min(most, next_one - state.known_labels - _kept(labels, labels.asked_by(self.version)))
         waiting = (rules.steering.label or LabelRule).most - len(labels.waiting)
         return int(max(0, min(waiting, most)))
@@ -62,21 +61,35 @@ class Label(StageKind):
         asked = np.isin(frames, labels.keys(self.version))
         drawn = [each.drawn for each in labels.asked.values() if each.model]  # before a model none can be
         visited = np.flatnonzero(given == newest) if newest and len(given) else np.zeros(0, np.int64)
+        segments = frame_key(scores.walker.astype(np.int64), scores.segment)[visited]
+        visited = visited[~np.isin(segments, labels.audited(newest, self.version, state.running))]
         wanted: list[Wanted] = called(
-            partial(rule.chosen, final=math.isinf(_next_training(state.models, rules))),
+            partial(rule.chosen, final=math.isinf(self._next_training(state, rules))),
             scores, asked, self.room(state, rules), label_rng(state.run.seed, len(labels.asked)),
             (sum(drawn), len(drawn)), visited,
         )  # fmt: skip
         places = [(FrameId(*scores.frame(each.at) or ()), each) for each in wanted]
         whole = [(frame, each) for frame, each in places if not misses(*frame[:2])]
-        return [self.asked(state, frame, each.reason, i, each.drawn) for i, (frame, each) in enumerate(whole)]
+        return [self.asked(state, frame, each, i) for i, (frame, each) in enumerate(whole)]
 
-    def asked(self, state: State, frame: FrameId, reason: str, after: int = 0, drawn: bool = False) -> Asked:
+    def asked(self, state: State, frame: FrameId, wanted: Wanted, after: int = 0) -> Asked:
         """The record of a label, after so many that are not recorded yet."""
         return Asked(
-            label=len(state.mode(Labels).asked) + after, frame=frame, reason=reason, drawn=drawn,
-            model=state.models.newest, version=self.version,
+            label=len(state.mode(Labels).asked) + after, frame=frame, reason=wanted.reason, drawn=wanted.drawn,
+            doubt=wanted.doubt, model=state.models.newest, version=self.version,
         )  # fmt: skip
+
+    def _next_training(self, state: State, rules: Rules) -> float:
+        """The labels of the training that comes next, after one that is under way; of the first one, before it. inf:
+        none comes any more. 0: trainings count frames."""
+        rule, models, last = rules.train, state.models, state.mode(Labels).trained(self.version)
+        if rule is None or rule.counts != "labels":
+            return 0
+        if last is None:
+            return int(rule.first)
+        if models.under_way and not models.newest:
+            return last
+        return float(rule.next(last)) if models.under_way or last < rule.last else math.inf
 
     def tried(self, trial: Trial) -> Iterator[Try]:
         yield Try(self.kind, trial.label, self.function)
@@ -103,16 +116,3 @@ class Label(StageKind):
 def _kept(labels: Labels, numbers: Iterable[int]) -> int:
     """How many of these labels wait or are there: one that failed counts for nothing."""
     return sum(number not in labels.answers or bool(labels.answers[number].group) for number in numbers)
-
-
-def _next_training(models: Trainings, rules: Rules) -> float:
-    """The labels of the training that comes next, after one that is under way; of the first one, before it. inf: none
-    comes any more. 0: trainings count frames."""
-    rule, last = rules.train, models.last_labels
-    if rule is None or rule.counts != "labels":
-        return 0
-    if last is None:
-        return int(rule.first)
-    if models.under_way and not models.newest:
-        return last
-    return float(rule.next(last)) if models.under_way or last < rule.last else math.inf

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from steersman.dashboard.live.watched import Watched
-from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.modes.labels import Labels
 from steersman.steering import Doubtful
 
@@ -26,7 +25,7 @@ def answer(watched: Watched) -> dict[str, Any]:
         "said": ", ".join(f"{n:,} {how}" for how, n in labels.counts["labels"].items()),
         "labels": [n for n, _ in judged], "errors": [error for _, error in judged],
         "drawn": [labels.asked[n].drawn for n, _ in judged],
-        "doubt": _doubt(watched, [n for n, _ in judged]),
+        "doubt": _doubt(watched, [labels.asked[n].doubt for n, _ in judged]),
         "bound": labels.bound if np.isfinite(labels.bound) else None,
         "covered": [str(each) for each in covered if len(each.held)],
     }  # fmt: skip
@@ -36,14 +35,10 @@ def _hours(watched: Watched, moments: np.ndarray) -> list[float]:
     return (watched.clock.elapsed(np.sort(moments)) / 3600).tolist() if len(moments) else []
 
 
-def _doubt(watched: Watched, numbers: list[int]) -> dict[str, Any] | None:
-    """What the rule looks at in frames that have labels, by the newest scores; None of another rule."""
-    loaded, labels = watched.workflow(), watched.history.state.mode(Labels)
+def _doubt(watched: Watched, values: list[float | None]) -> dict[str, Any] | None:
+    """What the rule looked at when it asked, beside the error of the same model; None of another rule."""
+    loaded = watched.workflow()
     rule = watched.history.steering(loaded[0]).label if loaded else None
-    scores = watched.history.scores
-    if not isinstance(rule, Doubtful) or rule.score not in scores.values or not numbers:
+    if not isinstance(rule, Doubtful) or not any(each is not None for each in values):
         return None
-    frames = np.array([labels.asked[number].frame[:2] for number in numbers], np.int64)
-    at = places(frame_key(scores.walker.astype(np.int64), scores.row), frame_key(*frames.T))
-    values = np.where(at >= 0, scores.column(rule.score)[at], np.nan)
-    return {"name": rule.score, "above": rule.above, "values": [float(v) if np.isfinite(v) else None for v in values]}
+    return {"name": rule.score, "above": rule.above, "values": values}
