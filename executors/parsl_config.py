@@ -92,7 +92,9 @@ def _together(site: Site, run: Path | None = None) -> Together:
     nodes = sum(wanted.nodes for wanted in site.with_nodes.values())
     one = next(iter(site.with_nodes.values()))
     assert site.scheduler is not None  # a site whose executors share names one
-    whole = Workers(nodes=nodes, workers=1, blocks=one.blocks, walltime_s=one.walltime_s)
+    beside = sum(wanted.per_node for role, wanted in site.workers.items() if site.is_beside(role))
+    most = max(wanted.per_node + beside * (role == "simulation") for role, wanted in site.with_nodes.items())
+    whole = Workers(nodes=nodes, workers=most, blocks=one.blocks, walltime_s=one.walltime_s)
     return Together(_batch(site, site.scheduler, run, whole, TogetherLauncher(_sharing(site))))
 
 

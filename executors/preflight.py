@@ -217,8 +217,9 @@ def _limits(site: Site) -> Iterator[Finding]:
         queue = named.queue_asked if named else ""
         if (limits := site.queues.get(queue)) is None:
             continue
-        jobs[queue] += one.blocks * (2 if one.ahead_s else 1)
-        nodes, longest = sum(each.nodes for each in together.values()), limits.walltime_s or math.inf
+        jobs[queue] += one.blocks * math.ceil(one.at_once)
+        nodes = sum(each.nodes for each in together.values())
+        longest = limits.longest_s(nodes)
         fewest, most = limits.nodes or (1, math.inf)
         wrong = [f"{nodes} nodes, but its limits are {fewest} to {most}"] * (not fewest <= nodes <= most)
         wrong += [f"{one.hours:.3g} h, but its limit is {longest / 3600:.3g} h"] * ((one.walltime_s or 0.0) > longest)
@@ -284,9 +285,8 @@ def _cost(site: Site, hours: float | None) -> Finding:
     each = site.with_nodes.values()
     nodes = sum(one.nodes * one.blocks for one in each)
     once = sum(one.nodes * one.blocks * one.hours for one in each)
-    ends = (
-        "until the run stops" if hours is None else f"at most {nodes * hours:.3g} within the budget of {hours:g} hours"
-    )
+    most = sum(one.nodes * one.blocks * one.at_once for one in each) * (hours or 0.0)
+    ends = "until the run stops" if hours is None else f"at most {most:.3g} within the budget of {hours:g} hours"
     return Finding("node hours", True, f"{nodes} nodes; {once:.3g} for each round of blocks, {ends}")
 
 

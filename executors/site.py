@@ -74,13 +74,19 @@ class QueueLimits(Strict):
 
     Args:
         nodes: fewest and most of a job.
-        walltime_s: longest.
+        walltime_s: longest; where it depends on the nodes, for up to how many of them each: `{91: 2h, 183: 6h}`.
         jobs: of one user at a time, waiting or running.
     """
 
     nodes: tuple[int, int] | None = None
-    walltime_s: Seconds | None = None
+    walltime_s: Seconds | dict[int, Seconds] | None = None
     jobs: int | None = Field(default=None, ge=1)
+
+    def longest_s(self, nodes: int) -> float:
+        """Of a job of so many nodes."""
+        if isinstance(self.walltime_s, dict):
+            return next((longest for most, longest in sorted(self.walltime_s.items()) if nodes <= most), math.inf)
+        return self.walltime_s or math.inf
 
 
 def _in_order(ports: tuple[int, int]) -> tuple[int, int]:

@@ -128,6 +128,11 @@ class Workers(Executor):
         """Of a block; 0: it does not end."""
         return (self.walltime_s or 0.0) / 3600
 
+    @property
+    def at_once(self) -> float:
+        """How many blocks take the place of one, where no queue is waited for: the next one begins ahead of its end."""
+        return self.hours / (self.hours - self.ahead_s / 3600) if self.hours else 1.0
+
 
 class OfPrograms(Workers):
     """Workers that may call programs over several nodes.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steersman.analysis.biased import _seldom
-from steersman.analysis.trajectories import _pieces
+from steersman.analysis.trajectories import _pieces, _steps
 from steersman.steering.reweighting import FEW_PASSAGES, Reweighted
 
 
@@ -38,6 +38,12 @@ def test_plain_dynamics_is_one_piece_as_long_as_it_is_continued_at_its_end_and_o
     assert pieces(*plain[:2], inside) == [[0, 1, 2, 3, 4, 5], [4, 6, 7]]
     empty, behind = (203, 203, "Unsteered", 1, 202), (203, 205, "Novelty", 2, 203)
     assert pieces(*plain[:2], empty, behind) == [[0, 1, 2, 3, 4, 5], [6, 7]]
+
+
+def test_the_time_before_the_first_frame_of_a_segment_counts_where_it_goes_on_from_another() -> None:
+    """Two segments store three frames each, after 40 ps without any."""
+    time = np.array([41.0, 42.0, 43.0, 41.0, 42.0, 43.0])
+    assert _steps(time, np.array([3, 3]), np.array([False, True])).tolist() == [1, 1, 41, 1, 1]
 
 
 @pytest.mark.parametrize("back", [False, True])

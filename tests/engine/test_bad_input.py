@@ -7,9 +7,12 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from steersman import Params
 from steersman.cli.__main__ import main
 from steersman.engine import people
 from steersman.engine.campaign import plan, resume
@@ -402,16 +405,35 @@ def test_where_there_is_no_run_the_newest_is_named_and_not_the_last_of_the_alpha
     assert str(Path("runs", "a")) in told.value.problem
 
 
+class Anything(Params):
+    x: Any
+
+
+class Parts(BaseModel):
+    step: float = 1.0
+    name: str = ""
+
+
+class Nested(Params):
+    inner: Parts
+
+
+def test_a_parameter_with_parts_is_recorded_whole() -> None:
+    """Else nobody would see that those which were not named have their defaults again."""
+    said = people.changes(["inner={name: q}"], {}, lambda settings: Nested(**settings))
+    assert said == {"inner": {"step": 1.0, "name": "q"}}
+
+
 @pytest.mark.parametrize("value", [".inf", ".nan", "[1, -.inf]", "{a: .nan}"])
 def test_a_value_that_the_journal_could_not_give_back_is_refused(value: str) -> None:
     """It would be null when the run is resumed."""
     with pytest.raises(BadValue, match="cannot be recorded"):
-        people.changes([f"x={value}"], {}, lambda settings: None)
+        people.changes([f"x={value}"], {}, lambda settings: Anything(**settings))
 
 
 @pytest.mark.parametrize("value", ["1e300", "2024-01-01", "{1: 2}", "[1, x]", "null"])
 def test_a_value_that_the_journal_gives_back_is_taken(value: str) -> None:
-    assert people.changes([f"x={value}"], {}, lambda settings: None) == loading.assigned([f"x={value}"])
+    assert people.changes([f"x={value}"], {}, lambda settings: Anything(**settings)) == loading.assigned([f"x={value}"])
 
 
 def test_errors_survive_pickle() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman import Params
 from steersman.bus import ALL, TupleSpace
 from steersman.engine.bag import Bag
 from steersman.engine.inbox import Inbox
@@ -252,7 +253,7 @@ def test_nothing_is_pinned_where_frames_have_weights_from_the_beginning_on(
     """Also before there is a version of the bias, or a round."""
     recorder = told(tmp_path, None, True)
     runs(recorder, 0, 0)
-    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: None, steering)
+    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: Params(), steering)
     space.put("tell", {"id": "1", "who": "me", "words": ["pin", "w0.0:9"]})
     people.listen()
     assert [answer[2] for answer in space.take_many_nowait(ANSWER, str, bool, str, n=ALL)] == [False]
@@ -267,7 +268,7 @@ def test_a_frame_is_pinned_only_where_a_segment_can_begin(
     runs(recorder, 0, 0)
     runs(recorder, 1, 1, state=False)
     bag = bag_of(recorder, space)
-    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: None)
+    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: Params())
     for name in ("w0.0:9", "w0.0:3", "w1.0:9"):
         space.put("tell", {"id": name, "who": "me", "words": ["pin", name]})
     people.listen()

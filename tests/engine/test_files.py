@@ -52,6 +52,10 @@ def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
     assert found["files"].found.startswith(said)
     assert "10 generations of" in found["files"].found
     assert files.expected(12_000, 0, 10) < files.expected(12_000, 0, 2) + 500
+    changes |= {"simulation.ahead_s": 1800}  # of blocks of an hour: two always run, where no queue is waited for
+    found = {each.what: each for each in check_plan(plan(str(workflow), site="aurora", site_changes=changes))}
+    assert "19 generations of" in found["files"].found
+    assert f"{19_000:.3g} within" in found["node hours"].found
 
 
 @pytest.mark.parametrize(("frames", "ok"), [(199, False), (200, True)])

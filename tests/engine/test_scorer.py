@@ -237,6 +237,7 @@ def test_scores_before_the_first_model_are_measured_and_lack_what_needs_it(tmp_p
             step(scorer)
         state = recorder.state
         assert state.metrics == ({"largest": [3.0]} if early else {})
+        assert state.progress(0.0).measured_at == ({"largest": [4]} if early else {})
         assert (state.scored, scorer.hopeless) == (4 if early else 0, "")
         assert "metric needs_z" not in state.stages
         assert set(scorer.scores().values) == ({"x"} if early else set())

@@ -83,8 +83,11 @@ def test_walkers_of_a_node_share_no_core(name: str) -> None:
         (
             "polaris",
             {"queue": "prod", "walltime_s": "30h"},
-            "1 nodes, but its limits are 10 to 496; 30 h, but its limit is 24 h",
+            "1 nodes, but its limits are 10 to 496; 30 h, but its limit is 3 h",
         ),
+        ("polaris", {"queue": "prod", "walltime_s": "6h", "simulation.nodes": 25}, ""),
+        ("frontier", {"walltime_s": "12h", "simulation.nodes": 183}, "12 h, but its limit is 6 h"),
+        ("frontier", {"walltime_s": "12h", "simulation.nodes": 184}, ""),
         ("frontier", {"queue": "debug"}, ""),
         (
             "frontier",

@@ -63,6 +63,10 @@ def test_the_script_asks_for_the_nodes_of_both() -> None:
     (script,) = submit_scripts(site()).values()
     assert "#PBS -l select=4:ncpus=4" in script
     assert "for role in simulation training; do" in script
+    shared = {"pbs": None, "slurm": {"exclusive": False}}
+    assert "--cpus-per-task=4" in "".join(submit_scripts(site(**shared)).values()), "the most workers of a node"
+    beside = {"training": {"nodes": 0, "workers": 2}}
+    assert "--cpus-per-task=6" in "".join(submit_scripts(site(**shared, **beside)).values())
 
 
 def test_when_one_side_of_a_job_fails_both_end(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ def test_a_state_knows_which_values_of_a_metric_are_of_one_model_and_of_how_many
         state.apply(Metrics(values=values))
     assert state.progress(0.0).begins == {"z": [2, 3], "late": [1]}
     assert state.progress(0.0).measured_at == {"z": [10, 11, 12, 13], "late": [11, 13]}
+    state.apply(Metrics(values={"z": 5.0}, frames=7))
+    assert state.progress(0.0).measured_at["z"][-1] == 7, "those of frames that lack no score"
 
 
 def test_a_start_says_its_number_and_what_is_not_the_default() -> None:

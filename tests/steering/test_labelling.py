@@ -57,6 +57,16 @@ def test_before_its_scores_exist_frames_are_drawn_at_random() -> None:
     assert min(each.at for each in chosen) >= 25
 
 
+def test_audits_get_their_share_where_there_is_nothing_to_audit_yet() -> None:
+    """As in rounds when a model was just accepted: what is in doubt would fill the room up to the next training."""
+    rule, rng = Doubtful("doubt", above=0.5, most=10, audits=0.5), np.random.default_rng(4)
+    seen, nothing = scores(np.ones(100)), np.zeros(0, int)
+    assert len(rule.chosen(seen, np.zeros(100, bool), 10, rng, (0, 0), nothing)) == 5
+    assert len(rule.chosen(seen, np.zeros(100, bool), 5, rng, (0, 5), nothing)) == 1, "and training goes on"
+    chosen = rule.chosen(seen, np.zeros(100, bool), 4, rng, (0, 6), np.arange(100))
+    assert sum(each.drawn for each in chosen) == 4
+
+
 def test_audits_hit_all_that_was_visited_alike() -> None:
     """Also what has a label, and what is in doubt: else the bound would hold for other frames than these."""
     rule, rng = Doubtful("doubt", above=0.5, most=1, audits=1.0), np.random.default_rng(2)

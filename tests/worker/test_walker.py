@@ -25,7 +25,7 @@ from steersman.stages.params import Params
 from steersman.stages.segment import Segment
 from steersman.stages.workflow import Workflow
 from steersman.steering import budget
-from steersman.store import SEGMENT, Frames, GroupWriter
+from steersman.store import SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter
 from steersman.worker import walker as walker_module
 from steersman.worker.last_words import last_words
 from steersman.worker.orders import DONE, EVENT, plain
@@ -145,6 +145,18 @@ def test_a_walker_says_whether_its_first_segment_drew_of_its_seed(
 ) -> None:
     run_walker(space, tmp_path, lambda p, start, out: out.append(x=draw(lambda: out.seed)))
     assert Frames(tmp_path / "frames").attributes("w0")["drew"] == drew
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_model_changes_the_conditions_of_a_segment_that_looks_at_it(
+    space: TupleSpace, tmp_path: Path, looks: bool
+) -> None:
+    """Pairs of frames across a new model count else, and what comes of a frame."""
+    orders = [(n, plain(Start(start=n, seed=n, with_model=1 + n))) for n in range(2)]
+    run_orders(space, tmp_path, lambda p, start, out: out.append(x=0.0 if looks and start.model else 1.0), orders,
+               learned=lambda order: {"load": lambda: None})  # fmt: skip
+    conditions = Frames(tmp_path / "frames").read_table("w0")[:, SEGMENT_FIELDS.index("conditions")]
+    assert (len(set(conditions.tolist())) == 1) == (not looks)
 
 
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:

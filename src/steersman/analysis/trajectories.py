@@ -29,7 +29,7 @@ from steersman.steering.decide import UNITY
 from steersman.store import Window
 from steersman.system.errors import BadInput, UnknownName
 
-EVEN = 0.01  # by which the time between frames may differ from segment to segment
+EVEN = 0.02  # by which the time between frames may differ; times of single precision are right within half of it
 JOINED = "Unsteered"
 MOST_LABELS = 20  # of a yardstick whose populations are listed
 WHOLE = "biu"  # kinds of dtypes that name states
@@ -99,7 +99,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     steps = np.concatenate([steps for *_, steps in parts])
     if not len(steps):
         raise TooLittle("no segment has frames; analyse a run that has simulated some")
-    if np.ptp(steps) > EVEN * np.median(steps):
+    if np.abs(steps - np.median(steps)).max() > EVEN * np.median(steps):
         raise BadInput(
             "the time between frames differs: {shortest:g} to {longest:g} ({unit}); analyse only runs whose frames are "
             "equally far apart in time",
@@ -119,7 +119,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
 def _one(
     run: RunDirectory, workflow: Workflow, look: Callable[..., np.ndarray]
 ) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray], int, np.ndarray]:
-    """Features, labels, pieces, segments that were stopped, and the time between frames of each segment."""
+    """Features, labels, pieces, segments that were stopped, and the times between frames that follow each other."""
     history = History(run)
     try:
         params = loading.checked(workflow, history.settings()["params"])
@@ -130,18 +130,30 @@ def _one(
     rows = (segments.end - segments.first)[own]
     features: list[np.ndarray] = []
     labels: dict[str, list[np.ndarray]] = {name: [] for name in workflow.yardsticks}
+    steps: list[np.ndarray] = []
     for batch in segments.batches():
         frames = Window(run.frames, segments.spans(batch))
         features.append(look(params, frames))
         for name, yardstick in workflow.yardsticks.items():
             labels[name].append(yardstick.along(name, params, frames))
-    timed = segments.simulated[own] > 0
+        if "time" in frames:
+            sizes = (segments.end - segments.first)[batch]
+            steps.append(_steps(frames["time"], sizes, goes_on=segments.parent[batch] >= 0))
     return (
         np.concatenate(features) if features else np.empty((0, 1)),
         {name: np.concatenate(each) for name, each in labels.items() if each},
         list(_pieces(history, own, rows)), sum(segments.name(i) in history.stops for i in own.tolist()),
-        (segments.simulated[own] / rows)[timed] if timed.any() else np.ones(len(own)),
+        np.concatenate(steps) if steps else np.ones(len(own)),
     )  # fmt: skip
+
+
+def _steps(time: np.ndarray, sizes: np.ndarray, goes_on: np.ndarray) -> np.ndarray:
+    """Times between frames of segments, each of which began at 0, and from there to the first one of those that go on
+    from another."""
+    first = np.cumsum(sizes) - sizes
+    steps = np.diff(np.asarray(time, float), prepend=0.0)
+    steps[first] = time[first]
+    return np.delete(steps, first[~goes_on])
 
 
 def _members(history: History, scores: Scores) -> Scores:

@@ -98,7 +98,7 @@ def _files(plan: Plan) -> Check:
     assert plan.workflow.simulation is not None
     simulation = plan.site.simulation
     hours = _hours(plan.workflow.stop_rule(plan.params), plan.site.gpus)
-    generations = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
+    generations = math.ceil(hours / simulation.hours * simulation.at_once) if hours and simulation.hours else 1
     least = files.expected(simulation.count, len(plan.workflow.simulation.variables), generations)
     each = f", in {generations} generations of blocks" if generations > 1 else ""
     words = f"at least {files.in_words(least, plan.site)}, with {simulation.count * generations} walkers{each}"

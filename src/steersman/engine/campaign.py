@@ -238,8 +238,8 @@ def _site(directory: RunDirectory, workflow: Workflow, place: Place) -> tuple[Si
     return chosen, moves
 
 
-def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:
-    """Raises: BadInput: with these settings the run cannot go on."""
+def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> Params:
+    """The parameters with these settings. Raises: BadInput: the run cannot go on with them."""
     changed = loading.changed(workflow, params, settings)
     before = workflow.steering_rule(loading.changed(workflow, params, state.wishes.settings))
     loading.check_rules(workflow, changed, before)
@@ -248,6 +248,7 @@ def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], st
             f"with these parameters the run would end at once: {end.reason}. Give others, or another value where the "
             "rule takes it from a parameter; else start a new run"
         )
+    return changed
 
 
 def _check_ranks(workflow: Workflow, site: Site) -> None:

@@ -41,6 +41,7 @@ from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.journal.run_directory import KNOWN
 from steersman.stages import loading
 from steersman.stages.modules import explained
+from steersman.stages.params import Params
 from steersman.steering.decide import STAGES
 from steersman.store import MOVE_EVERY_S, Frames
 from steersman.system.calls import called
@@ -217,9 +218,10 @@ class Driver:
             end = ending.met(self._run.state, self._run.rules.stop, self._run.recorder.now())
         return end.reason if end else ""
 
-    def _check(self, settings: dict[str, Any]) -> None:
+    def _check(self, settings: dict[str, Any]) -> Params:
         params = loading.changed(self._run.workflow, self._run.params, settings)
         loading.check_rules(self._run.workflow, params, self._run.rules.steering)
+        return params
 
     # Before and after the loop
 

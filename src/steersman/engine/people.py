@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from msgspec import json, to_builtins
+from pydantic import BaseModel
 
 from steersman.bus import BusError, BusTimeout, TupleSpace
 from steersman.engine.inbox import LONGEST, TELL, Inbox, Words
@@ -27,6 +28,7 @@ from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.params import Params
 from steersman.steering import Steering
 from steersman.store.names import FrameName, SegmentName
 from steersman.system.errors import BadInput, BadValue, UnknownName
@@ -36,7 +38,7 @@ VERBS = ("pause", "continue", "stop", "pin", "label", "set", "finish")
 ANSWER_S = 30.0  # a message that nobody took within so long is taken by nobody
 KNOWN = 64  # words that a killed server may hand out twice
 
-Check = Callable[[dict[str, Any]], object]  # of changed parameters; raises BadInput
+Check = Callable[[dict[str, Any]], Params]  # of what was set; raises BadInput
 
 
 def told_before_prepared(directory: RunDirectory) -> dict[str, Any]:
@@ -84,14 +86,16 @@ def changes(
     Raises: BadInput: one of them cannot be set, or not be written down.
     """
     changed = loading.assigned(assignments, option)
-    check({**known, **changed})
+    params = check({**known, **changed})
     for key, value in changed.items():
         try:
             if json.decode(json.encode(value)) != to_builtins(value, str_keys=True):
                 raise ValueError("JSON has no infinity and no NaN")
         except (OverflowError, TypeError, ValueError) as error:
             raise BadValue(key, f"{value!r:.80}", f"it cannot be recorded: {error}") from None
-    return changed
+    # One with parts of its own is recorded whole, with the defaults of those that were not named.
+    parts = {key: getattr(params, key) for key in changed}
+    return changed | {key: part.model_dump(mode="json") for key, part in parts.items() if isinstance(part, BaseModel)}
 
 
 def set_to_go_on(assignments: Sequence[str], state: State, check: Check) -> Tell | None:

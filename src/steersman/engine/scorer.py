@@ -257,7 +257,7 @@ class Scorer:
                     metric=name,
                 )
         if values:
-            self._recorder.record(Metrics(values=values))
+            self._recorder.record(Metrics(values=values, frames=len(self.scores())))
 
     def _counts(self, stage: str) -> bool:
         """Whether its next failure in a row may be the one that ends the run, if its rule needs this metric."""

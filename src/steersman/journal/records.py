@@ -391,6 +391,7 @@ class Metrics(Record, tag="metrics", frozen=True):
     """Figures of merit after a scoring."""
 
     values: Mapping[str, float]
+    frames: Number | None = None  # that they are of: those without a score are left out; None: of all that were scored
 
 
 class Stage(Record, tag="stage", frozen=True):

@@ -291,7 +291,7 @@ class State(Standing):
                 self._measured_with[name] = self.scored_with
             series.append(value)
             self.valueless.discard(name)
-            self.measured_at.setdefault(name, []).append(self.scored)
+            self.measured_at.setdefault(name, []).append(self.scored if record.frames is None else record.frames)
 
     def _on_stage(self, record: records.Stage) -> None:
         stage = self.stages.setdefault(record.stage, StageHealth())

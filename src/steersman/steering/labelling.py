@@ -82,7 +82,9 @@ class LabelRule:
         due = min(max(due, int(not ranked), most * final), most) if self.audits else 0
         apart = _apart(scores, visited, due, rng)
         random = [Wanted(int(at), "drawn at random, as an audit", drawn=True) for at in apart]
-        wanted, doubt = [*random, *ranked[: most - len(random)]], self.doubt(scores)
+        # Room for audits that are owed is kept until there is what can be audited; one in doubt is asked for meanwhile.
+        rest = min(most - len(random), max(most - due, 1))
+        wanted, doubt = [*random, *ranked[:rest]], self.doubt(scores)
         return wanted if doubt is None else [each._replace(doubt=float(doubt[each.at])) for each in wanted]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
@@ -79,6 +80,7 @@ class _Run:
     order: Order
     out: Segment
     group: GroupWriter | Waiting
+    start: Start | None = None
     error: BaseException | None = None
 
     def write(self) -> None:
@@ -349,7 +351,8 @@ class WalkerProcess:
     def _start_of(self, run: _Run) -> Start | None:
         """None where it cannot be read: that segment has failed."""
         try:
-            return self._read_start(run.order)
+            run.start = self._read_start(run.order)
+            return run.start
         except Exception as error:
             if self._publisher.trouble:
                 raise
@@ -374,7 +377,7 @@ class WalkerProcess:
             ran_s=ran_s, cut=cut, state=bool(out.restart), repeats=out.repeats,
             asks=tuple(out.first_row + at for at in dict.fromkeys(out.asked)),
         ))  # fmt: skip
-        self._close_segment(out, order, how)
+        self._close_segment(run, how)
         self._publisher.release_when_published(run.held)
 
     def _read_start(self, order: Order) -> Start:
@@ -394,13 +397,16 @@ class WalkerProcess:
             attributes["unread_from"] = self._writer.rows.get(FRAME, 0)
         return StoredFrame(frame, lambda: attributes.update(unread_from=LOOKED))
 
-    def _close_segment(self, out: Segment, order: Order, how: str) -> None:
+    def _close_segment(self, run: _Run, how: str) -> None:
+        out, order = run.out, run.order
+        # A model that nobody looked at changed nothing.
+        alike = order if run.start and "model" in vars(run.start) else replace(order, with_model=0)
         walker, row = order.parent[:2] if order.parent else (-1, -1)
         end, state = out.first_row + out.frames, states.packed(out.restart)
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
             "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
-            "state_row": -1, "state_bytes": len(state), "exact": order.exact, "conditions": order.conditions,
+            "state_row": -1, "state_bytes": len(state), "exact": order.exact, "conditions": alike.conditions,
             "repeats": out.repeats,
         }  # fmt: skip
         if state:

@@ -64,7 +64,8 @@ def calibration(watched: Watched) -> dict[str, Any] | None:
     errors = _scores(watched, ERRORS) if spreads else None
     if spreads is None or errors is None:
         return None
-    spread, error = spreads[1], errors[1]
+    there = np.isfinite(spreads[1]) & np.isfinite(errors[1])
+    spread, error = spreads[1][there], errors[1][there]
     parts = np.array_split(np.argsort(spread), min(BINS, max(1, len(spread) // 10)))
     return {
         "spread": [float(spread[part].mean()) for part in parts if len(part)],
