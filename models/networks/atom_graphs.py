@@ -17,6 +17,7 @@ try:
         warnings.simplefilter("ignore")
         import ase
         from ase.calculators.calculator import Calculator, all_changes
+        from ase.stress import full_3x3_to_voigt_6_stress
         from graph_pes.atomic_graph import AtomicGraph, to_batch
         from graph_pes.models import ALL_PES_MODELS, AdditionModel, FixedOffset, LearnableOffset
         from graph_pes.models.components.distances import PolynomialEnvelope
@@ -37,7 +38,7 @@ class OfGraphs(Protocol):
 
     @property
     def device(self) -> torch.device: ...
-    def of_graph(self, graph: Any) -> tuple[float, np.ndarray, float]: ...
+    def of_graph(self, graph: Any, *more: str) -> dict[str, Any]: ...
 
 
 def network(name: str, cutoff: float, settings: dict[str, Any]) -> nn.Module:
@@ -71,15 +72,16 @@ def graph_of(numbers: np.ndarray, positions: np.ndarray, cell: np.ndarray, cutof
 
 
 class PotentialCalculator(Calculator):  # type: ignore[misc]  # ASE has no types
-    """Energy and forces of a committee, and its `spread`."""
+    """Energy and forces of a committee, and its `spread`; its stress from where on it is asked for."""
 
-    implemented_properties: ClassVar[list[str]] = ["energy", "forces", "spread"]
+    implemented_properties: ClassVar[list[str]] = ["energy", "forces", "spread", "stress"]
 
     def __init__(self, potential: OfGraphs) -> None:
         super().__init__()
         self.potential = potential
         self._graph: Any = None
         self._at = np.empty(0)
+        self._more: tuple[str, ...] = ()
 
     def calculate(self, atoms: Any = None, properties: Any = None, system_changes: Any = all_changes) -> None:
         super().calculate(atoms, properties, system_changes)
@@ -89,5 +91,8 @@ class PotentialCalculator(Calculator):  # type: ignore[misc]  # ASE has no types
             self._graph = AtomicGraph.from_ase(self.atoms, cutoff=self.potential.config["cutoff"] + SKIN)
             self._at = positions
         graph = self._graph._replace(R=torch.tensor(positions, dtype=self._graph.R.dtype))
-        energy, forces, spread = self.potential.of_graph(graph.to(self.potential.device))
-        self.results = {"energy": energy, "forces": forces, "spread": spread}
+        if "stress" in (properties or ()):
+            self._more = ("stress",)
+        self.results = self.potential.of_graph(graph.to(self.potential.device), *self._more)
+        if self._more:
+            self.results["stress"] = full_3x3_to_voigt_6_stress(self.results["stress"])

@@ -145,24 +145,21 @@ class Potential(Model):
         Returns: (n,) energy; (n, A, 3) forces, the means of the members; (n,) spread, the largest standard deviation
             of a force among the atoms, as the deviation of DP-GEN, eV/angstrom; 0 of one member alone.
         """
-        each = [self._one(one, box) for one, box in zip(positions, cell, strict=True)]
-        energy, forces, spread = zip(*each, strict=True)
-        return np.array(energy), np.array(forces), np.array(spread)
+        each = [self.of_graph(self._graph(x[None], box[None])) for x, box in zip(positions, cell, strict=True)]
+        energy, forces, spread = (np.array([one[name] for one in each]) for name in ("energy", "forces", "spread"))
+        return energy, forces, spread
 
-    def _one(self, positions: np.ndarray, cell: np.ndarray) -> tuple[float, np.ndarray, float]:
-        return self.of_graph(self._graph(positions[None], cell[None]))
-
-    def of_graph(self, graph: Any) -> tuple[float, np.ndarray, float]:
-        """Energy, forces (A, 3) and spread of one structure, as a graph of the library."""
-        said = [member.predict(graph, ["energy", "forces"]) for member in self._each]
-        forces = np.stack([one["forces"].detach().cpu().double().numpy() for one in said])
-        energy = np.mean([float(one["energy"].detach()) for one in said])
-        deviation = np.sqrt((forces.std(axis=0) ** 2).sum(axis=-1))
-        zero = float(self.reference) * forces.shape[1] / len(self.numbers)
-        return float(energy) + zero, forces.mean(axis=0), float(deviation.max())
+    def of_graph(self, graph: Any, *more: str) -> dict[str, Any]:
+        """Energy, forces (A, 3), spread, and more of what the library can say, of one structure, as a graph of it."""
+        said = [member.predict(graph, ["energy", "forces", *more]) for member in self._each]
+        each = {name: np.stack([one[name].detach().cpu().double().numpy() for one in said]) for name in said[0]}
+        deviation = np.sqrt((each["forces"].std(axis=0) ** 2).sum(axis=-1))
+        results = {name: values.mean(axis=0) for name, values in each.items()}
+        zero = float(self.reference) * len(deviation) / len(self.numbers)
+        return results | {"energy": float(results["energy"]) + zero, "spread": float(deviation.max())}
 
     def calculator(self) -> PotentialCalculator:
-        """A calculator of ASE: energy, forces and `spread`, see `said`. It is kept, for neighbours are."""
+        """A calculator of ASE: energy, forces, stress and `spread`, see `said`. It is kept, for neighbours are."""
         return PotentialCalculator(self)
 
     def write(self, file: str | Path, member: int = 0) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ase.build import bulk
 from ase.calculators.emt import EMT
+from ase.calculators.fd import calculate_numerical_stress
 from ase.calculators.singlepoint import SinglePointCalculator
 from ase.constraints import FixAtoms, FixBondLength
 
@@ -100,6 +101,11 @@ def test_forces_are_the_slope_of_the_energy_and_nothing_depends_on_where_it_lies
         moved[:, atom, axis] += [-step, step]
         low, high = potential.said(moved, np.stack([cell, cell]))[0]
         assert -(high - low) / (2 * step) == pytest.approx(forces[atom, axis], abs=0.02)
+    squeezed = atoms.atoms_of({"positions": x, "cell": cell, "numbers": crystal.numbers})
+    squeezed.calc = potential.calculator()
+    theirs = calculate_numerical_stress(squeezed, eps=1e-3, force_consistent=False)
+    np.testing.assert_allclose(squeezed.get_stress(), theirs, atol=1e-3)
+    np.testing.assert_allclose(squeezed.get_forces(), forces, atol=2e-3)
     turn = np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])
     _, (turned,), _ = potential.said((x + 1.234)[None] @ turn, (cell @ turn)[None])
     np.testing.assert_allclose(turned, forces @ turn, atol=2e-3)
