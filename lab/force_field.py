@@ -87,7 +87,8 @@ def loop(arm: str, seed: int, keep: Path, cost: float) -> tuple[dict[str, Any], 
     assert RULE in text
     at_random = 'label=Doubtful("spread", above=1e9, most=10, audits=1.0)'
     file.write_text(text.replace(RULE, at_random) if arm == "random" else text)
-    changed, began = {"labels": LABELS, "trust": 1e-9, "cost_s": cost}, time.time()  # a goal that it does not reach
+    changed = {"labels": LABELS, "learn": LEARNED, "trust": 1e-9, "cost_s": cost}  # a goal that it does not reach
+    began = time.time()
     run = steersman.run(file, run_dir=folder / "run", seed=seed, workers=1, set=changed)
     labels, used = run.labels, run.models[run.models["accepted"].fillna(False)]
     audits = labels[labels["drawn"] & (labels["model"] == labels["model"].max())]["error"].dropna()

@@ -19,7 +19,7 @@ class ForceField(Params):
     temperature_K: float = Field(2000.0, gt=0)  # it melts
     cost_s: float = Field(1.0, ge=0)  # that a call of the expensive code takes besides, as DFT would
     labels: int = Field(150, ge=20)  # budget
-    learn: int = Field(100, ge=10)  # labels from which on the network stays as it is: audits then bound its error
+    learn: int = Field(80, ge=10)  # labels from which on the network stays as it is: audits then bound its error
     doubt: float = Field(0.05, gt=0)  # spread of the members' forces from which on a frame is labelled, eV/angstrom
     trust: float = Field(0.5, gt=0)  # error of the worst force that is good enough in 95 % of the frames, eV/angstrom
 

@@ -256,6 +256,15 @@ def test_a_call_that_fails_is_made_again_and_then_given_up_and_told_once(tmp_pat
     assert frame.loc[7, "y"] == 7.0
 
 
+def test_an_audit_of_a_frame_whose_calls_failed_has_failed_and_calls_nobody_again(tmp_path: Path) -> None:
+    rule = Doubtful("doubt", above=0.5, most=4, audits=0.25)
+    story = Story(tmp_path / "run", rule, fails=lambda frame, call: frame[1] // FRAMES == 2, steps=250)
+    failed = [story.labels.asked[number] for number, each in story.labels.answers.items() if each.cause]
+    assert sum(each.drawn for each in failed) == 1
+    assert len(failed) == FRAMES + 1, "in doubt all of them, and one as an audit"
+    assert max(story.calls.values()) == 3
+
+
 def test_an_answer_replaces_no_column_of_the_table(tmp_path: Path) -> None:
     story = Story(tmp_path / "run", RULE, labels=5, answers="error")
     assert set(tables.labels(History(story.directory))["error"]) == {0.5}
