@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from steersman.analysis.comparison import campaigns
-from steersman.analysis.comparison.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, variant
+from steersman.analysis.comparison.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, expect_amount, variant
 from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.comparison.files import keep_results, write_once
 from steersman.analysis.comparison.metric import HeldOutMetric, parse
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
-from steersman.steering import Steering
+from steersman.steering import Steering, budget, reached
 from steersman.system.errors import BadInput, BadValue, EngineError
 
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -113,6 +113,14 @@ def test_a_budget_that_is_none_is_refused() -> None:
     for wrong in ("sim_ns", "frames=x", "nights=3", "frames=0"):
         with pytest.raises(BadInput):
             budget_of("--budget", wrong)
+
+
+def test_campaigns_that_a_clock_ends_are_not_compared_at_what_they_simulated() -> None:
+    expect_amount(budget(hours=1) | budget(frames=5))
+    expect_amount(reached("x", 1.0) | budget(hours=1))
+    for clock in (budget(hours=1), budget(gpu_hours=1) | budget(hours=2)):
+        with pytest.raises(BadValue):
+            expect_amount(clock)
 
 
 @pytest.mark.parametrize("code", [0, 1])

@@ -238,6 +238,29 @@ def test_a_trial_that_comes_to_its_end_before_it_is_stopped_is_whole(
     assert (study.trials[-1].state.name, study.trials[-1].value) == (state, value)
 
 
+def test_trials_are_judged_at_the_same_parts_of_the_budget_however_fast_they_are_looked_at(
+    wells: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is over when it is looked at for the first time, and has spent half again as much as it was given;
+    the second one is seen at an eighth, and is better there."""
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.SuccessiveHalvingPruner(1, 2))
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, {"workers": 1})
+    Journal(RunDirectory(tmp_path).journal).append(Run(workflow="wells"), Session(host="here", pid=1))
+    monkeypatch.setattr(Job, "finished", True)
+
+    def looked(per_frame: float, share: float, *, over: bool) -> bool:
+        spent = np.arange(1.0, 80 * share + 1)
+        monkeypatch.setattr(tuning, "measure", lambda *_: {"cells": Curve(spent, per_frame * spent)})
+        process = SimpleNamespace(poll=lambda: 0 if over else None, returncode=0)
+        rule = SimpleNamespace(share=lambda progress: share)
+        each = _Running(study.ask(), process, job, rule, wells.params())  # type: ignore[arg-type]
+        return _look(each, study, wells, Search([], "cells", trials=2))
+
+    assert looked(0.6, 1.5, over=True)
+    assert study.trials[0].value == pytest.approx(0.6 * 80)
+    assert not looked(1.0, 0.125, over=False), "10 cells, for 6"
+
+
 def test_a_campaign_that_died_before_it_was_sealed_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = RunDirectory(tmp_path)
     Journal(directory.journal).append(

@@ -167,9 +167,14 @@ class Splitting(Policy):
 
     @staticmethod
     def _steered(over: np.ndarray, windows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends and their windows without those of equal weights: no forecast split them, whatever came of them."""
-        uneven = [each for each in np.unique(windows) if np.ptp(weight[windows == each]) > 0]
-        kept = np.isin(windows, uneven) if len(uneven) >= FEWEST else np.ones(len(windows), bool)
+        """Ends and their windows after the first one of unequal weights: before, there was no forecast to split by.
+
+        That one is left out, too, but no later one of equal weights: to choose by weights is to choose by what came.
+        """
+        uneven = (each for each in np.unique(windows) if np.ptp(weight[windows == each]) > 0)
+        kept = windows > next(uneven, windows.max(initial=0))
+        if len(np.unique(windows[kept])) < FEWEST:
+            kept[:] = True
         return over[kept], windows[kept]
 
     def _new(self, rng: np.random.Generator, total: float) -> list[Candidate]:

@@ -57,7 +57,7 @@ class Budget(StopRule):
 
     def share(self, progress: Progress) -> float:
         spent = _spent(progress)
-        return min(1.0, max(0.0, *(spent[name] / limit for name, limit in self.limits.items())))  # NaN is passed over
+        return max(0.0, *(spent[name] / limit for name, limit in self.limits.items()))  # NaN is passed over
 
     def room(self, progress: Progress) -> float:
         spent = _spent(progress)

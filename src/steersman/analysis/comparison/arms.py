@@ -16,8 +16,9 @@ from typing import Any
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.workflow import Workflow
-from steersman.steering import Steering, budget
+from steersman.steering import Steering, StopRule, budget
 from steersman.steering.expression import parse
+from steersman.steering.stop import Budget
 from steersman.system.errors import BadValue
 
 WORKERS = "workers"  # the one thing that varies and is no parameter: it belongs to the site
@@ -141,6 +142,14 @@ def budget_of(option: str, text: str) -> dict[str, float]:
         return dict(budget(**{key.strip(): float(value)}).limits)
     except ValueError as error:
         raise BadValue(option, text, f"{error}; write e.g. frames=10000 or sim_ns=4") from None
+
+
+def expect_amount(rule: StopRule) -> None:
+    """Raises: BadValue: a clock alone ends campaigns, which are compared when they have simulated as much."""
+    counted = {name for each in rule.either for name in (each.limits if isinstance(each, Budget) else ("goal",))}
+    if counted and counted <= {"hours", "gpu_hours"}:
+        words = "campaigns are compared when they have simulated as much; give frames=, sim_ns= or sim_days="
+        raise BadValue("--budget", str(rule), words)
 
 
 def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> bytes:

@@ -141,6 +141,7 @@ def compare(
                 for seed in range(seeds)
             }
             rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
+            of.expect_amount(rule)
             named |= {job.run: (f"{arm.label}, seed {seed}", rule) for seed, job in jobs[arm].items()}
         # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so
         # that one that cannot work ends the comparison at once.

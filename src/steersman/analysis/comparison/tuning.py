@@ -18,7 +18,7 @@ import numpy as np
 
 from steersman.analysis.comparison.campaigns import LOOK_S, Job, failed, started
 from steersman.data.history import History
-from steersman.data.yardsticks import measure
+from steersman.data.yardsticks import Curve, measure
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.params import Params
@@ -177,8 +177,8 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
         return False
     each.history.catch_up()
     share = each.rule.share(each.history.state.progress(each.history.state.now))
-    due = max((eighths for eighths in EIGHTHS if 8 * share >= eighths), default=0)
-    if not over and (due <= each.looked or share >= 1 or not search.early):  # what has spent its budget ends anyhow
+    due = [eighths for eighths in EIGHTHS if each.looked < eighths <= 8 * share] if search.early else []
+    if not over and (not due or share >= 1):  # what has spent its budget ends anyhow
         return False
     pruned = _optuna().trial.TrialState.PRUNED
     curve = measure(each.history, workflow, each.params).get(search.yardstick)
@@ -186,10 +186,9 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
         if over:
             study.tell(each.trial, state=pruned)
         return over
+    worse = [_judged(each, curve, eighths, share) for eighths in due]  # all of them: others are judged beside each
     if not over:
-        each.looked = due
-        each.trial.report(float(curve.at(np.array(curve.spent[-1] * due / (8 * share)))), due)
-        if not each.trial.should_prune():
+        if not any(worse):
             return False
         each.process.terminate()
         each.process.wait()
@@ -198,8 +197,21 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
             study.tell(each.trial, state=pruned)
             return True
         curve = measure(each.history, workflow, each.params)[search.yardstick]  # it came to its end before
-    study.tell(each.trial, float(curve.value[-1]))
+        share = each.rule.share(each.history.state.progress(each.history.state.now))
+    study.tell(each.trial, _at(curve, 1 / max(share, 1.0)))  # not by what the last segments brought beyond the budget
     return True
+
+
+def _judged(each: _Running, curve: Curve, eighths: int, share: float) -> bool:
+    """Whether a trial is among the worse at a part of its budget, of which it spent this share by now."""
+    each.looked = eighths
+    each.trial.report(_at(curve, eighths / (8 * share)), eighths)
+    return bool(each.trial.should_prune())
+
+
+def _at(curve: Curve, part: float) -> float:
+    """What it came to when this part of all that it has spent was."""
+    return float(curve.at(np.array(curve.spent[-1] * part)))
 
 
 def _over(study: Any) -> int:
