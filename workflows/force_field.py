@@ -1,7 +1,7 @@
 """A force field of molten copper and gold, which a committee of networks (a `Potential`) learns while it
 simulates. An expensive code is asked for frames that they disagree about, and for some at random: they bound its error.
 
-    steersman run force_field
+    steersman run force_field --workers 1
 """
 import time
 
