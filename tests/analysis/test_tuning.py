@@ -232,7 +232,7 @@ def test_a_trial_that_comes_to_its_end_before_it_is_stopped_is_whole(
         study.tell(trial, better)
     runs = SimpleNamespace(poll=lambda: None, terminate=stopped, wait=lambda: None)
     job = Job(str(tmp_path), str(WELLS), 0, (), None, {"workers": 1})
-    half_way = SimpleNamespace(share=lambda progress: 0.5)
+    half_way = SimpleNamespace(share=lambda progress: 0.5, either=())
     each = _Running(study.ask(), runs, job, half_way, wells.params())  # type: ignore[arg-type]
     assert _look(each, study, wells, Search([], "cells", trials=3))
     assert (study.trials[-1].state.name, study.trials[-1].value) == (state, value)
@@ -252,7 +252,7 @@ def test_trials_are_judged_at_the_same_parts_of_the_budget_however_fast_they_are
         spent = np.arange(1.0, 80 * share + 1)
         monkeypatch.setattr(tuning, "measure", lambda *_: {"cells": Curve(spent, per_frame * spent)})
         process = SimpleNamespace(poll=lambda: 0 if over else None, returncode=0)
-        rule = SimpleNamespace(share=lambda progress: share)
+        rule = SimpleNamespace(share=lambda progress: share, either=())
         each = _Running(study.ask(), process, job, rule, wells.params())  # type: ignore[arg-type]
         return _look(each, study, wells, Search([], "cells", trials=2))
 

@@ -316,7 +316,8 @@ def _starting(state: State) -> str:
         return ""
     here = [walker for walker in hired if walker.alive]
     come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
-    first = "" if hired or state.prepared or "prepare" not in state.run.stages else ": prepare() comes first"
+    stages = state.run.stages or ("prepare",)  # an older journal does not say which there are
+    first = "" if hired or state.prepared or "prepare" not in stages else ": prepare() comes first"
     return f"{come:,} of {of:,} have started{first}" if come < of else ""
 
 

@@ -56,6 +56,10 @@ class Budget(StopRule):
         return "budget of " + " or ".join(f"{limit:g} {_LABEL[name]}" for name, limit in self.limits.items())
 
     def share(self, progress: Progress) -> float:
+        return min(1.0, self.spent(progress))
+
+    def spent(self, progress: Progress) -> float:
+        """As the share, and above 1 where the last segments brought more."""
         spent = _spent(progress)
         return max(0.0, *(spent[name] / limit for name, limit in self.limits.items()))  # NaN is passed over
 

@@ -24,6 +24,7 @@ from steersman.stages import loading
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
+from steersman.steering.stop import Budget
 from steersman.system.errors import BadValue, MissingExtra, UnknownName
 
 EIGHTHS = 1, 2, 4  # of the budget, after which the worse half of the trials that came so far ends
@@ -176,7 +177,7 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
     if each.history is None:
         return False
     each.history.catch_up()
-    share = each.rule.share(each.history.state.progress(each.history.state.now))
+    share = _spent(each)
     due = [eighths for eighths in EIGHTHS if each.looked < eighths <= 8 * share] if search.early else []
     if not over and (not due or share >= 1):  # what has spent its budget ends anyhow
         return False
@@ -197,9 +198,17 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
             study.tell(each.trial, state=pruned)
             return True
         curve = measure(each.history, workflow, each.params)[search.yardstick]  # it came to its end before
-        share = each.rule.share(each.history.state.progress(each.history.state.now))
+        share = _spent(each)
     study.tell(each.trial, _at(curve, 1 / max(share, 1.0)))  # not by what the last segments brought beyond the budget
     return True
+
+
+def _spent(each: _Running) -> float:
+    """The share of its budget that a trial has spent, above 1 where its last segments brought more."""
+    assert each.history is not None
+    progress = each.history.state.progress(each.history.state.now)
+    budgets = (rule for rule in each.rule.either if isinstance(rule, Budget))
+    return max(each.rule.share(progress), *(rule.spent(progress) for rule in budgets), 0.0)
 
 
 def _judged(each: _Running, curve: Curve, eighths: int, share: float) -> bool:
