@@ -20,7 +20,6 @@ from steersman.journal.records import Answered, Answering, Asked
 from steersman.journal.scoreboard import stale
 from steersman.stages.kinds.label import Label
 from steersman.steering import Scores
-from steersman.steering.labelling import Wanted
 from steersman.store import FRAME, Frames, GroupWriter, make_root
 from steersman.store.errors import shape_mismatch
 from steersman.system.errors import told
@@ -90,7 +89,7 @@ class Labeller:
         """Ask for the labels that segments and people want, once their frames can be read."""
         for frame, reason in list(self._labels.wishes.items()):
             if self._room() > 0 and frame.row < self._run.state.walkers[frame.walker].frames:
-                self._recorder.record(self._stage.asked(self._run.state, frame, Wanted(-1, reason)))
+                self._recorder.record(self._stage.asked(self._run.state, frame, reason))
 
     def _room(self) -> int:
         return self._stage.room(self._run.state, self._run.rules)

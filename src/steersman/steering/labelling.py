@@ -12,8 +12,8 @@ from steersman.system.numbers import Finite, Share, Whole, checked
 
 
 class Wanted(NamedTuple):
-    """A frame whose label is to be asked for: where it is among the scores (-1: a segment or a person asks), why,
-    whether as an audit, and by how much the model doubts it."""
+    """A frame whose label is to be asked for: where it is among the scores, why, whether as an audit, and by how much
+    the model doubts it."""
 
     at: int
     reason: str

@@ -143,17 +143,17 @@ class Labels(Mode):
 
     def known(self, asked: Asked) -> Answered | None:
         """The answer that is there of the same frame, by the same version of the function."""
-        for answer in self.good:
-            before = self.asked[answer.label]
-            if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
-                return answer
-        return None
+        return next((each for each in self._alike(asked) if each.group), None)
 
     def failed(self, asked: Asked) -> str:
-        """Why the calls of the same frame failed, by the same version of the function."""
-        of = ((self.asked[number], answer) for number, answer in self.answers.items() if not answer.group)
-        return next((answer.cause for before, answer in of
-                     if (before.frame[:2], before.version) == (asked.frame[:2], asked.version)), "")  # fmt: skip
+        """Why the calls of the same frame failed, by the same version of the function; "": none did."""
+        return next((each.cause for each in self._alike(asked) if not each.group), "")
+
+    def _alike(self, asked: Asked) -> Iterator[Answered]:
+        for number, answer in self.answers.items():
+            before = self.asked[number]
+            if (before.frame[:2], before.version) == (asked.frame[:2], asked.version):
+                yield answer
 
     def keys(self, version: str) -> np.ndarray:
         """`frame_key` of all frames that were asked for, of a version of the label function."""

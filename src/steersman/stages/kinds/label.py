@@ -70,14 +70,15 @@ class Label(StageKind):
         )  # fmt: skip
         places = [(FrameId(*scores.frame(each.at) or ()), each) for each in wanted]
         whole = [(frame, each) for frame, each in places if not misses(*frame[:2])]
-        return [self.asked(state, frame, each, i) for i, (frame, each) in enumerate(whole)]
+        return [
+            self.asked(state, frame, each.reason, i, drawn=each.drawn, doubt=each.doubt)
+            for i, (frame, each) in enumerate(whole)
+        ]
 
-    def asked(self, state: State, frame: FrameId, wanted: Wanted, after: int = 0) -> Asked:
+    def asked(self, state: State, frame: FrameId, reason: str, after: int = 0, **more: Any) -> Asked:
         """The record of a label, after so many that are not recorded yet."""
-        return Asked(
-            label=len(state.mode(Labels).asked) + after, frame=frame, reason=wanted.reason, drawn=wanted.drawn,
-            doubt=wanted.doubt, model=state.models.newest, version=self.version,
-        )  # fmt: skip
+        number, newest = len(state.mode(Labels).asked) + after, state.models.newest
+        return Asked(label=number, frame=frame, reason=reason, model=newest, version=self.version, **more)
 
     def _next_training(self, state: State, rules: Rules) -> float:
         """The labels of the training that comes next, after one that is under way; of the first one, before it. inf:
