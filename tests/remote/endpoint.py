@@ -17,6 +17,7 @@ from tests.remote.service import CLIENT_ID, Service
 
 START_S = 240.0
 WITHOUT = str(Path(__file__).parents[1] / "without")  # what every process of a campaign would import in vain
+HELD = str(Path(__file__).with_name("held"))  # without it one endpoint in some fifty never answers
 TEMPLATE = """
 heartbeat_period: 5
 idle_heartbeats_soft: 100
@@ -81,7 +82,8 @@ class Endpoint:
     def _environment(self) -> dict[str, str]:
         # A login node's ordinary environment: the interpreter that runs the endpoint is that of Steersman.
         found = environment(self._service.secret, self.home)
-        return found | {"PATH": f"{Path(sys.executable).parent}:{found['PATH']}"}
+        path = f"{Path(sys.executable).parent}:{found['PATH']}"
+        return found | {"PATH": path, "PYTHONPATH": os.pathsep.join([HELD, found["PYTHONPATH"]])}
 
     def start(self) -> None:
         self.begin()

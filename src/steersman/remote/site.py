@@ -250,7 +250,7 @@ def _translated(error: Any, endpoint: KnownEndpoint) -> Exception:
 def _no_answer(at: str, within_s: float, status: str) -> ServiceSilent:
     return ServiceSilent(
         f"endpoint {at} is {status} and has not answered within {within_s:g} s; the request is not carried out late: "
-        "try again, or look at endpoint.log on its machine"
+        "try again, then restart the endpoint on its machine (endpoint.log there)"
     )
 
 
