@@ -80,14 +80,13 @@ class SimulationContext:
 
     def __init__(self, molecule: Molecule, settings: Settings, coordinate: Coordinate | None = None) -> None:
         self.molecule, self.settings = molecule, settings
-        self.busy = False
+        self.busy, self.platform = False, settings.platform or _fastest()
         system = openmm.XmlSerializer.deserialize(molecule.system_xml)
-        self.bias_force = BiasForce(system, coordinate) if coordinate else None
+        self.bias_force = BiasForce(system, coordinate, self.platform) if coordinate else None
         if coordinate or settings.trans:
             keep_trans(system, molecule)
         self.context = open_context(system, settings)
         self.integrator = self.context.getIntegrator()
-        self.platform = str(self.context.getPlatform().getName())
         self._freedom = degrees_of_freedom(system)
         particle = open_context(one_particle(), settings) if self.platform in ("CPU", "Reference") else None
         self.noise = Noise(self.context, np.asarray(molecule.positions, np.float64), particle)
@@ -165,15 +164,19 @@ def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
 
     Raises: UnknownName: the asked one does not exist or finds no device. BadInput: in OpenMM's words.
     """
-    wrong = ""
-    for name in [settings.platform] if settings.platform else FASTEST_FIRST:
-        try:
-            return _context(system, name, settings)
-        except openmm.OpenMMException as error:  # a platform without its device: try the next
-            wrong = str(error) if _works(name, settings) else wrong
-    if wrong:
-        raise BadInput(f"the OpenMM System: {wrong}")
-    raise UnknownName("OpenMM platform that works here", settings.platform or "any", available_platforms())
+    name = settings.platform or _fastest()
+    try:
+        return _context(system, name, settings)
+    except openmm.OpenMMException as error:
+        if _works(name):
+            raise BadInput(f"the OpenMM System: {error}") from None
+        raise UnknownName("OpenMM platform that works here", name, available_platforms()) from None
+
+
+@lru_cache(maxsize=1)
+def _fastest() -> str:
+    """The fastest platform that finds its device; Reference needs none."""
+    return next(name for name in FASTEST_FIRST if _works(name))
 
 
 def _context(system: openmm.System, name: str, settings: Settings) -> openmm.Context:
@@ -181,10 +184,10 @@ def _context(system: openmm.System, name: str, settings: Settings) -> openmm.Con
     return openmm.Context(system, _integrator(settings), platform, _properties(name, settings))
 
 
-def _works(name: str, settings: Settings) -> bool:
+def _works(name: str) -> bool:
     """Whether a platform simulates one particle: what it refuses then is the System."""
     try:
-        _context(one_particle(), name, settings)
+        _context(one_particle(), name, Settings(300.0))
     except openmm.OpenMMException:
         return False
     return True

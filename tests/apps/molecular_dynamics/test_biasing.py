@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import openmm
 import pytest
 from openmm import app, unit
 
@@ -116,13 +117,14 @@ def test_features_are_the_same_function_in_numpy_and_in_openmm(dipeptide: Molecu
 
 @pytest.mark.parametrize("features", FEATURES, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize(("hidden", "dimensions"), [([], 1), ([], 3), ([5], 2), ([4, 3], 1)])
+@pytest.mark.parametrize("platform", ["Reference", "CPU"])
 def test_energy_is_the_bias_of_the_coordinate_and_forces_are_its_slope(
-    dipeptide: Molecule, path: np.ndarray, features: Features, hidden: list[int], dimensions: int
+    dipeptide: Molecule, path: np.ndarray, features: Features, hidden: list[int], dimensions: int, platform: str
 ) -> None:
     layers = network([features.count, *hidden, dimensions])
     z = coordinate_of(layers, features)
     bias = bias_around(z(path))
-    simulation = SimulationContext(dipeptide, SETTINGS, Coordinate(features, layers))
+    simulation = SimulationContext(dipeptide, replace(SETTINGS, platform=platform), Coordinate(features, layers))
     simulation.begin(path[0], None, 1, bias)
     check_forces(simulation, path, lambda positions: bias.energy(z(positions)[None])[0])
 
@@ -190,6 +192,55 @@ def test_another_version_is_set_in_the_same_context(dipeptide: Molecule, path: n
         assert warm_context(dipeptide, SETTINGS, coordinate) is simulation
         simulation.begin(path[0], None, 1, bias)
         check_forces(simulation, path, lambda at, bias=bias: bias.energy(angles.values(at)[None])[0])  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("platform", ["Reference", "CPU"])
+def test_a_segment_under_a_bias_depends_on_no_segment_before(
+    dipeptide: Molecule, path: np.ndarray, platform: str
+) -> None:
+    """Bit for bit: neither the version nor the place of an earlier one is left over."""
+    angles, settings = Angles((PHI, PSI)), replace(SETTINGS, platform=platform)
+    coordinate = Coordinate(angles, network([2, 5, 2]))
+    z = coordinate_of(list(coordinate.layers), angles)(path)
+    one, other = bias_around(z), bias_around(z[:50])
+
+    def after(simulation: SimulationContext, *biases: Bias) -> np.ndarray:
+        for number, bias in enumerate(biases, 1):
+            simulation.begin(path[-number], None, 1, bias)
+            simulation.step(50)
+        return simulation.read().positions
+
+    warm = SimulationContext(dipeptide, settings, coordinate)
+    anew = after(SimulationContext(dipeptide, settings, coordinate), one)
+    assert (after(warm, one) == anew).all()
+    after(warm, other, one, other)
+    assert (after(warm, one) == anew).all()
+    assert (after(warm, other) != anew).any()
+
+
+class Nearest(Distances):
+    """Distances between nearest images: features of a user's own that know of a box."""
+
+    def force(self, weights: np.ndarray) -> openmm.Force:
+        force = super().force(weights)
+        force.setUsesPeriodicBoundaryConditions(True)
+        return force
+
+
+def test_features_that_know_of_a_box_are_those_of_the_box_of_the_simulation(dipeptide: Molecule) -> None:
+    system = openmm.XmlSerializer.deserialize(dipeptide.system_xml)
+    box = np.diag([3.0, 3.1, 3.2])
+    system.setDefaultPeriodicBoxVectors(*box)
+    boxed = replace(dipeptide, system_xml=openmm.XmlSerializer.serialize(system))
+    features = Nearest(((0, 16),))
+    bias = bias_around(np.linspace(0, 1, 20)[:, None])
+    for platform in ("Reference", "CPU"):
+        settings = replace(SETTINGS, platform=platform)
+        simulation = SimulationContext(boxed, settings, Coordinate(features, [(np.eye(1), np.zeros(1))]))
+        far = np.array(dipeptide.positions, float)
+        far[16] += box[0]
+        simulation.begin(far, None, 1, bias)
+        assert simulation.read().bias == pytest.approx(bias.energy(features.values(dipeptide.positions))[0], abs=1e-6)
 
 
 def test_without_a_bias_features_change_no_bit(dipeptide: Molecule) -> None:

@@ -133,7 +133,7 @@ def test_a_warm_context_does_what_a_new_one_would_and_nothing_is_made_for_it(
     """
     given = request.getfixturevalue(molecule)
     settings = Settings(300.0, platform=platform)
-    if not _works(platform, settings):
+    if not _works(platform):
         pytest.skip(f"no device for {platform}")
     there = given.positions + 1.0  # farther from those that a context tries than any list of neighbours reaches
     near = there + np.random.default_rng(0).normal(0, 0.01, there.shape)
