@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +29,8 @@ GAS_CONSTANT = 0.00831446261815324  # kJ/mol/K
 # A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; a strained structure may be
 # hotter for a while. Five times is no fluctuation any more.
 HOTTEST = 5.0
+UNUSUAL, LEAST_UNUSUAL = 4.0, 0.5  # standard deviations of a temperature, sqrt(2/dof) of it each, and share of it
+COLDEST_K = 100.0  # a colder thermostat's bounds are those of this one
 KEPT = 4  # contexts: of a hot phase, of a control, with a bias, and at half of the time step
 
 
@@ -91,7 +94,13 @@ class SimulationContext:
         particle = open_context(one_particle(), settings) if self.platform in ("CPU", "Reference") else None
         self.noise = Noise(self.context, np.asarray(molecule.positions, np.float64), particle)
 
-    def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int, bias: Bias | None = None) -> None:
+    def begin(
+        self,
+        positions: np.ndarray,
+        velocities: np.ndarray | None,
+        seed: int | Sequence[int],
+        bias: Bias | None = None,
+    ) -> None:
         """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
 
         What follows depends on nothing that the context did before.
@@ -137,12 +146,18 @@ class SimulationContext:
         """Give the instantaneous temperature from the kinetic energy."""
         return 2 * state.kinetic / (self._freedom * GAS_CONSTANT)
 
+    def unusual(self, state: PhaseState) -> bool:
+        """Whether a state is hotter than a thermostat lets it be: forces were too stiff for the time step."""
+        of_thermostat = max(self.settings.temperature_K, COLDEST_K)
+        above = max(LEAST_UNUSUAL, UNUSUAL * np.sqrt(2 / self._freedom))
+        return self.settings.friction_per_ps > 0 and self.temperature_K(state) > of_thermostat * (1 + above)
+
     def complaint(self, state: PhaseState) -> str:
         """Say what is wrong with a state; empty when nothing is."""
         if not (np.isfinite(state.energy) and np.isfinite(state.positions).all()):
             return f"positions or energy are not finite (energy {state.energy:g} kJ/mol)"
         temperature_K = self.temperature_K(state)
-        hottest_K = HOTTEST * max(self.settings.temperature_K, 100.0)
+        hottest_K = HOTTEST * max(self.settings.temperature_K, COLDEST_K)
         return (
             "" if temperature_K < hottest_K else f"temperature {temperature_K:.3g} K, energy {state.energy:.3g} kJ/mol"
         )

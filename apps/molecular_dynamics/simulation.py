@@ -6,7 +6,7 @@ Axes: N atoms, R residues, 3 space. Units: nm, ps, kJ/mol, K.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -44,6 +44,7 @@ VARIABLES = {
 }
 
 SETTLE_PS = 2.0  # after a hot phase, in which the walls of a molecule give their heat away
+MOST_PARTS = 4  # that a time step is cut into where forces are too stiff for it
 LARGEST_STEP_FS = 5.0  # above it hydrogens of 3 amu become unstable at any temperature
 
 
@@ -97,7 +98,9 @@ def run(
     """Simulate one segment and give its frames while it goes on.
 
     A segment is a pure function of its start, its settings and its seed: bit for bit on one machine with one thread,
-    whatever the process simulated before. The context stays warm for the next call with the same molecule.
+    whatever the process simulated before. The context stays warm for the next call with the same molecule. Where a
+    frame is hotter than the thermostat lets it be, as under a bias that is steep there, the segment goes on from the
+    frame before at half of the time step, and at a quarter.
 
     Args:
         start: `prepared` is the Molecule. With `state` velocities the segment is continued; else it begins at the
@@ -123,7 +126,7 @@ def run(
         BadValue: a setting that cannot be run.
         BadInput: arrays that do not fit the molecule, or are not finite.
         UnknownName: the platform has no device here.
-        SimulationUnstable: NaN or an explosion; no bad frame is given.
+        SimulationUnstable: NaN or an explosion, also at a quarter of the time step; no bad frame is given.
     """
     if seed < 0:
         raise BadValue("seed", seed, "give 0 or more")
@@ -137,7 +140,11 @@ def run(
         platform, threads, trans=keep_trans or hot_K is not None,
     )  # fmt: skip
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start, still=cooled)
-    warm = partial(warm_context, start.prepared, settings, _along(start, features))  # when the first frame is asked for
+    along = _along(start, features)
+
+    def warm(parts: int) -> SimulationContext:  # when the first frame is asked for
+        return warm_context(start.prepared, replace(settings, timestep_fs=settings.timestep_fs / parts), along)
+
     frame = partial(_frame, hot_ps=hot_ps, contact_nm=contact_nm, features=features)
     return _segment(warm, plan, begin, seed, start.bias, frame)
 
@@ -216,23 +223,45 @@ def _along(start: Start, features: Features | None) -> Coordinate | None:
 
 
 def _segment(
-    warm: Callable[[], SimulationContext],
+    warm: Callable[[int], SimulationContext],
     plan: tuple[int, int],
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
     bias: Bias | None,
     frame: Callable[[SimulationContext, PhaseState, float], Frame],
 ) -> Generator[Frame, None, None]:
-    steps, frames = plan
-    simulation = warm()
-    simulation.busy = True
+    (steps, frames), at = plan, begin
+    number, parts = 0, 1
+    while number < frames:
+        simulation = warm(parts)
+        simulation.busy = True
+        try:
+            simulation.begin(*at, seed if parts == 1 else [seed, number, parts], bias)
+            state: PhaseState | None = simulation.read()
+            while state and number < frames:
+                at = state.positions, state.velocities
+                time_ps = (number + 1) * steps * simulation.settings.timestep_fs * parts / 1000
+                state = _calm(simulation, parts, parts * steps, time_ps, seed)
+                if state:
+                    number += 1
+                    yield frame(simulation, state, time_ps)
+        finally:
+            simulation.busy = False
+        parts *= 2
+
+
+def _calm(simulation: SimulationContext, parts: int, steps: int, time_ps: float, seed: int) -> PhaseState | None:
+    """Integrate, and read where that led; None where forces were too stiff for the time step, and it can be shorter.
+
+    Raises: SimulationUnstable: it cannot.
+    """
     try:
-        simulation.begin(*begin, seed, bias)
-        for number in range(1, frames + 1):
-            time_ps = number * steps * simulation.settings.timestep_fs / 1000
-            yield frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps)
-    finally:
-        simulation.busy = False
+        state = advanced(simulation, steps, time_ps, seed)
+    except SimulationUnstable:
+        if parts == MOST_PARTS:
+            raise
+        return None
+    return None if simulation.unusual(state) and parts < MOST_PARTS else state
 
 
 def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:

@@ -249,6 +249,18 @@ def test_without_a_bias_features_change_no_bit(dipeptide: Molecule) -> None:
         assert one.bias == other.bias == 0
 
 
+def test_under_a_bias_that_is_too_steep_for_the_time_step_nothing_is_heated(dipeptide: Molecule) -> None:
+    """It would have 600 K, or explode: 400 kernels of 2 degrees where the walker may be."""
+    angles, heat = Angles((PHI, PSI)), []
+    for seed in range(6):
+        centres = np.random.default_rng(seed).uniform(-np.pi, np.pi, size=(400, 2)).astype(np.float32)
+        heights, periods = np.full(400, 1 / 400, np.float32), np.full(2, 2 * np.pi)
+        steep = Bias(1, 14.0, False, centres, np.full_like(centres, 0.03), heights, periods)
+        frames = segment(Start(dipeptide, bias=steep), angles, duration_ps=2.0, report_ps=0.1, seed=seed)
+        heat += [frame.temperature_K for frame in frames]
+    assert 270 < np.mean(heat) < 390
+
+
 def test_energy_is_conserved_under_a_bias_without_a_thermostat(dipeptide: Molecule, path: np.ndarray) -> None:
     angles = Angles((PHI, PSI))
     bias = bias_around(angles.values(path), 2 * np.pi)
