@@ -256,7 +256,7 @@ BUGS = [
         "tests/steering/test_weighted_ensemble.py"),
     Bug("analysis/comparison/verdicts.py", "runs.draws and plain.continued", "runs.draws or plain.continued",
         "tests/analysis/test_verdicts.py"),
-    Bug("apps/molecular_dynamics/simulation.py", "if simulation.unusual(state) and parts <",
+    Bug("apps/molecular_dynamics/simulation.py", "if simulation.unusual(state, begun) and parts <",
         "if parts < 0 and parts <", HOT),
     Bug("apps/molecular_dynamics/biasing.py", "context.setPeriodicBoxVectors(*state", "(*state", HOT),
     Bug("apps/molecular_dynamics/noise.py", "if self._lists:", "if False:", DYNAMICS),

@@ -26,10 +26,10 @@ PROPERTIES = {
     "CPU": {"DeterministicForces": "true"},
 }
 GAS_CONSTANT = 0.00831446261815324  # kJ/mol/K
-# A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; a strained structure may be
-# hotter for a while. Five times is no fluctuation any more.
-HOTTEST = 5.0
-UNUSUAL, LEAST_UNUSUAL = 4.0, 0.5  # standard deviations of a temperature, sqrt(2/dof) of it each, and share of it
+# A thermostat's temperature fluctuates, by 20 % for the smallest peptide; a strained structure may be hotter for a
+# while. Five times is no fluctuation any more.
+HOTTEST, IMPOSSIBLE = 5.0, 6.0  # times the thermostat's, and quantiles as of a normal, whichever is more
+LEAST_UNUSUAL, UNUSUAL = 1.5, 3.5  # the same, of what was heated by a time step that is too long
 COLDEST_K = 100.0  # a colder thermostat's bounds are those of this one
 KEPT = 4  # contexts: of a hot phase, of a control, with a bias, and at half of the time step
 
@@ -146,21 +146,34 @@ class SimulationContext:
         """Give the instantaneous temperature from the kinetic energy."""
         return 2 * state.kinetic / (self._freedom * GAS_CONSTANT)
 
-    def unusual(self, state: PhaseState) -> bool:
-        """Whether a state is hotter than a thermostat lets it be: forces were too stiff for the time step."""
-        of_thermostat = max(self.settings.temperature_K, COLDEST_K)
-        above = max(LEAST_UNUSUAL, UNUSUAL * np.sqrt(2 / self._freedom))
-        return self.settings.friction_per_ps > 0 and self.temperature_K(state) > of_thermostat * (1 + above)
+    def unusual(self, state: PhaseState, begun: PhaseState) -> bool:
+        """Whether a state is hotter than a thermostat lets it be: forces were too stiff for the time step on the way.
+        Without a thermostat, whether it has as much more energy than where it begun."""
+        bound_K = self._bound_K(LEAST_UNUSUAL, UNUSUAL)
+        if self.settings.friction_per_ps > 0:
+            return self.temperature_K(state) > bound_K
+        one, other = (each.energy + each.kinetic + each.bias * self.kT for each in (state, begun))
+        return 2 * (one - other) / (self._freedom * GAS_CONSTANT) > bound_K - self._thermostat_K
 
     def complaint(self, state: PhaseState) -> str:
         """Say what is wrong with a state; empty when nothing is."""
         if not (np.isfinite(state.energy) and np.isfinite(state.positions).all()):
             return f"positions or energy are not finite (energy {state.energy:g} kJ/mol)"
         temperature_K = self.temperature_K(state)
-        hottest_K = HOTTEST * max(self.settings.temperature_K, COLDEST_K)
-        return (
-            "" if temperature_K < hottest_K else f"temperature {temperature_K:.3g} K, energy {state.energy:.3g} kJ/mol"
-        )
+        if temperature_K < self._bound_K(HOTTEST, IMPOSSIBLE):
+            return ""
+        return f"temperature {temperature_K:.3g} K, energy {state.energy:.3g} kJ/mol"
+
+    def _bound_K(self, times: float, quantile: float) -> float:
+        """So many times the thermostat's temperature, and beyond what chance makes of it: a quantile of chi squared, by
+        the cube root that Wilson and Hilferty (1931) found to be normal."""
+        spread = 2 / (9 * self._freedom)
+        chance = float((1 - spread + quantile * np.sqrt(spread)) ** 3)
+        return self._thermostat_K * max(times, chance)
+
+    @property
+    def _thermostat_K(self) -> float:
+        return max(self.settings.temperature_K, COLDEST_K)
 
 
 @lru_cache(maxsize=KEPT)

@@ -98,7 +98,8 @@ def run(
     """Simulate one segment and give its frames while it goes on.
 
     A segment is a pure function of its start, its settings and its seed: bit for bit on one machine with one thread,
-    whatever the process simulated before. The context stays warm for the next call with the same molecule. Where a
+    whatever the process simulated before; on the Reference platform if no other segment goes on beside it in this
+    process. The context stays warm for the next call with the same molecule. Where a
     frame is hotter than the thermostat lets it be, as under a bias that is steep there, the segment goes on from the
     frame before at half of the time step, and at a quarter.
 
@@ -237,11 +238,12 @@ def _segment(
         simulation.busy = True
         try:
             simulation.begin(*at, seed if parts == 1 else [seed, number, parts], bias)
-            state: PhaseState | None = simulation.read()
+            begun = simulation.read()
+            state: PhaseState | None = begun
             while state and number < frames:
                 at = state.positions, state.velocities
                 time_ps = (number + 1) * steps * simulation.settings.timestep_fs * parts / 1000
-                state = _calm(simulation, parts, parts * steps, time_ps, seed)
+                state = _calm(simulation, begun, parts, parts * steps, time_ps, seed)
                 if state:
                     number += 1
                     yield frame(simulation, state, time_ps)
@@ -250,7 +252,9 @@ def _segment(
         parts *= 2
 
 
-def _calm(simulation: SimulationContext, parts: int, steps: int, time_ps: float, seed: int) -> PhaseState | None:
+def _calm(
+    simulation: SimulationContext, begun: PhaseState, parts: int, steps: int, time_ps: float, seed: int
+) -> PhaseState | None:
     """Integrate, and read where that led; None where forces were too stiff for the time step, and it can be shorter.
 
     Raises: SimulationUnstable: it cannot.
@@ -261,7 +265,7 @@ def _calm(simulation: SimulationContext, parts: int, steps: int, time_ps: float,
         if parts == MOST_PARTS:
             raise
         return None
-    return None if simulation.unusual(state) and parts < MOST_PARTS else state
+    return None if simulation.unusual(state, begun) and parts < MOST_PARTS else state
 
 
 def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:

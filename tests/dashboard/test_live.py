@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -17,7 +18,7 @@ from steersman.dashboard.errors import PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
 from steersman.dashboard.live.gallery import Gallery
-from steersman.dashboard.live.views import failures
+from steersman.dashboard.live.views import equilibrium, failures
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
@@ -125,6 +126,32 @@ def test_a_lasso_counts_the_frames_that_lie_within_it(watched: Watched) -> None:
     found = latent_map.lasso(watched, triangle)
     assert found["number"] == within.sum()
     assert sum(n for _, n in found["policies"]) == found["number"]
+
+
+def test_frames_of_segments_that_do_not_count_are_in_no_number_of_the_map(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of one that was lost, or run again."""
+    meta, points = unpacked(latent_map.points(watched))
+    segment = watched.cloud.segment.copy()
+    lost = segment == segment[0]
+    monkeypatch.setattr(type(watched.cloud), "segment", np.where(lost, -1, segment))
+    around = [(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)]
+    meta, points = unpacked(latent_map.points(watched))
+    assert meta["total"] == meta["inside"] == len(points["x"]) == (~lost).sum() > 0
+    assert latent_map.lasso(watched, around)["share"] == 1
+
+
+def test_an_analysis_of_before_the_run_went_on_says_so(finished: RunDirectory) -> None:
+    watched = Watched.of(History(finished))
+    assert equilibrium.answer(watched) == {}
+    now = watched.history.state.frames
+    said = {"problems": [], "report": {"rows": [], "caption": ""}}
+    finished.analysis.mkdir()
+    (finished.analysis / "figure.svg").write_text("<svg/>")
+    for frames, problems in ((now, 0), (now - 1, 1)):
+        (finished.analysis / "analysis.json").write_text(json.dumps(said | {"run_frames": [frames]}))
+        assert len(equilibrium.answer(watched)["problems"]) == problems
 
 
 def test_new_scores_come_onto_the_map_in_its_own_axes(finished: RunDirectory) -> None:

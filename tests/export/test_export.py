@@ -20,6 +20,7 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
 from steersman.data import choice, export
 from steersman.data.clusters import of_score
+from steersman.data.errors import Unconverted
 from steersman.data.export import _plain
 from steersman.data.history import History
 from steersman.journal import records
@@ -84,6 +85,17 @@ def test_a_box_of_each_frame_is_written(tmp_path: Path, molecule: Molecule, run:
         universe = MDAnalysis.Universe(str(run.topology), str(tmp_path / "out.xtc"))
         lengths = [step.dimensions[:3].tolist() for step in universe.trajectory]
     assert np.allclose(lengths, [[30 + 10 * i, 40, 50] for i in range(FRAMES)], atol=1e-3)
+
+
+def test_times_that_are_not_known_are_told(tmp_path: Path, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of what follows a segment that was lost; a run without `time` has none, and needs no word."""
+    history, chosen = History(run), steersman.open_run(run.path).scores.copy()
+    for unknown, told in ((slice(0, 3), True), (slice(None), False)):
+        chosen.loc[chosen.index[unknown], "time"] = np.nan
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            export._Atoms(history, chosen, run.topology)
+        assert any(issubclass(each.category, Unconverted) for each in caught) is told
 
 
 def export_variables() -> Any:

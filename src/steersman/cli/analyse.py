@@ -50,6 +50,7 @@ def analyse(
     from steersman.cli.data import damage_in_a_line
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
+    from steersman.data.history import History
     from steersman.journal import manifest
     from steersman.journal.run_directory import open_run, reading
     from steersman.stages import trust
@@ -71,7 +72,8 @@ def analyse(
     with style.applied():
         with reading(directories[0]), damage_in_a_line():
             analysis = _analysis(directories, score, states, lag, regions or [])
-        written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, analysis)
+        there = [History(each).state.frames for each in directories]
+        written = write(folder, runs[0].name, {"runs": [str(run) for run in runs], "run_frames": there}, analysis)
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)

@@ -198,7 +198,10 @@ class _Atoms:
         self.to_angstrom = ANGSTROM[unit]
         self.box_to_angstrom = self._box_unit(like[BOX], unit) if BOX in like else None
         picosecond = SECONDS.get(history.state.time_unit, 1e-12) / 1e-12
-        self.times_ps = chosen["time"].fillna(0.0).to_numpy() * picosecond
+        times = chosen["time"]
+        if 0 < (unknown := int(times.isna().sum())) < len(times):
+            warnings.warn(Unconverted(f"the time of {unknown:,} frames is not known: they have 0"), stacklevel=2)
+        self.times_ps = times.fillna(0.0).to_numpy() * picosecond  # a run without `time` has none
 
     def _box_unit(self, box: xarray.DataArray, of_positions: str) -> float:
         if box.shape[1:] not in BOXES:

@@ -29,7 +29,7 @@ from steersman.apps.molecular_dynamics import (
 )
 from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, coordinate
 from steersman.apps.molecular_dynamics.bonds import peptide_bonds
-from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
+from steersman.apps.molecular_dynamics.context import PhaseState, Settings, SimulationContext, warm_context
 from steersman.models import Committor
 from steersman.stages.start import Start
 from steersman.steering import Bias
@@ -249,16 +249,38 @@ def test_without_a_bias_features_change_no_bit(dipeptide: Molecule) -> None:
         assert one.bias == other.bias == 0
 
 
-def test_under_a_bias_that_is_too_steep_for_the_time_step_nothing_is_heated(dipeptide: Molecule) -> None:
-    """It would have 600 K, or explode: 400 kernels of 2 degrees where the walker may be."""
-    angles, heat = Angles((PHI, PSI)), []
+def steep(seed: int) -> Bias:
+    """400 kernels of 2 degrees where phi and psi may be: a walker would have 600 K, or explode."""
+    centres = np.random.default_rng(seed).uniform(-np.pi, np.pi, size=(400, 2)).astype(np.float32)
+    heights, periods = np.full(400, 1 / 400, np.float32), np.full(2, 2 * np.pi)
+    return Bias(1, 14.0, False, centres, np.full_like(centres, 0.03), heights, periods)
+
+
+@pytest.mark.parametrize(("friction_per_ps", "most_K"), [(1.0, 450), (0.0, 450)])
+def test_under_a_bias_that_is_too_steep_for_the_time_step_nothing_is_heated(
+    dipeptide: Molecule, friction_per_ps: float, most_K: float
+) -> None:
+    heat = []
     for seed in range(6):
-        centres = np.random.default_rng(seed).uniform(-np.pi, np.pi, size=(400, 2)).astype(np.float32)
-        heights, periods = np.full(400, 1 / 400, np.float32), np.full(2, 2 * np.pi)
-        steep = Bias(1, 14.0, False, centres, np.full_like(centres, 0.03), heights, periods)
-        frames = segment(Start(dipeptide, bias=steep), angles, duration_ps=2.0, report_ps=0.1, seed=seed)
+        settings = {"duration_ps": 2.0, "report_ps": 0.1, "seed": seed, "friction_per_ps": friction_per_ps}
+        frames = segment(Start(dipeptide, bias=steep(seed)), Angles((PHI, PSI)), **settings)
         heat += [frame.temperature_K for frame in frames]
-    assert 270 < np.mean(heat) < 390
+    assert 250 < np.mean(heat) < most_K
+
+
+@pytest.mark.parametrize("atoms", [1, 3, 17])
+def test_what_chance_makes_of_a_temperature_is_not_unusual(atoms: int) -> None:
+    """But once in 4,000 frames, whatever the number of atoms; by standard deviations 500 of these, of one atom."""
+    system = openmm.System()
+    for _ in range(atoms):
+        system.addParticle(12.0)
+    still, nothing = np.zeros((atoms, 3), np.float32), np.empty(0, np.int32)
+    molecule = Molecule("", openmm.XmlSerializer.serialize(system), "", still, nothing, nothing)
+    simulation = SimulationContext(molecule, SETTINGS)
+    kinetic = np.random.default_rng(0).chisquare(3 * atoms, size=100_000) / 2 * simulation.kT
+    states = [PhaseState(still, still, 0.0, float(one)) for one in np.sort(kinetic)[-400:]]
+    assert sum(simulation.unusual(state, states[0]) for state in states) < 60
+    assert not any(map(simulation.complaint, states))
 
 
 def test_energy_is_conserved_under_a_bias_without_a_thermostat(dipeptide: Molecule, path: np.ndarray) -> None:

@@ -57,7 +57,8 @@ def coloured(
     """What `points` says of some frames, and their c."""
     cloud = watched.cloud
     assert cloud.axes is not None
-    inside = len(cloud) if inside is None else inside
+    total = len(counting(cloud, watched.table))
+    inside = total if inside is None else inside
     c, names, title = colours(watched, colour, at)
     finite = c[np.isfinite(c)]
     least, most = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
@@ -65,7 +66,7 @@ def coloured(
         least = min(least, 0.0)  # a frame's moment is interpolated: no label shows the first one's
     low, high = (least, most) if colour == "time" or not len(finite) else np.percentile(finite, [0.5, 99.5]).tolist()
     meta = {
-        "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": len(cloud),
+        "model": cloud.model, "generation": cloud.generation, "labels": cloud.axes.labels, "total": total,
         "inside": inside, "every": max(1, round(inside / max(1, len(at)))), "colour": colour, "title": title,
         "names": names, "low": low, "high": high, "beyond": [least < low, most > high],
         "colours": colour_names(watched), "flat": cloud.axes.projection is None,
@@ -117,7 +118,7 @@ def pick(
     near = np.flatnonzero((np.abs(px - x) <= reach[0]) & (np.abs(py - y) <= reach[1]))
     near = near[_counts(cloud, table, near)]
     if not len(near):
-        near = np.flatnonzero(_counts(cloud, table, ALL))
+        near = counting(cloud, table)
     if not len(near):
         return {"frames": [], "number": 0}
     away = ((px[near] - x) / reach[0]) ** 2 + ((py[near] - y) / reach[1]) ** 2
@@ -151,7 +152,7 @@ def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: 
     scores = {name: cloud.score(name, held).astype(float) for name in cloud.scores[:6]}
     return {
         "number": len(held),
-        "share": len(held) / len(cloud),
+        "share": len(held) / len(counting(cloud, table)),
         "segments": len(np.unique(cloud.segment[held])),
         "policies": policies.most_common(),
         "made": [float(np.nanmin(progress)), float(np.nanmax(progress)), watched.clock.progress_scale.unit],
@@ -196,13 +197,17 @@ def _within(watched: Watched, box: Box | None, most: int) -> tuple[np.ndarray, i
     """Positions of the frames of a box, thinned evenly to `most`, and how many there are."""
     cloud, table = watched.cloud, watched.table
     if box is None or cloud.axes is None or cloud.axes.projection is None:
-        at = np.arange(len(cloud)) if len(cloud) <= most else np.arange(0, len(cloud), -(-len(cloud) // most))
-        return at[_counts(cloud, table, at)], len(cloud)
+        at = counting(cloud, table)
+        return at[:: max(1, -(-len(at) // most))], len(at)
     inside = (cloud.x >= box[0]) & (cloud.x <= box[1]) & (cloud.y >= box[2]) & (cloud.y <= box[3])
     at = np.flatnonzero(inside)
-    number = len(at)
-    at = at[:: max(1, -(-number // most))]
-    return at[_counts(cloud, table, at)], number
+    at = at[_counts(cloud, table, at)]
+    return at[:: max(1, -(-len(at) // most))], len(at)
+
+
+def counting(cloud: PointCloud, table: SegmentTable) -> np.ndarray:
+    """Positions of all frames that count, (n,)."""
+    return np.flatnonzero(_counts(cloud, table, ALL))
 
 
 def _counts(cloud: PointCloud, table: SegmentTable, at: np.ndarray | slice) -> np.ndarray:

@@ -14,9 +14,12 @@ def answer(watched: Watched) -> dict[str, Any]:
     if not directory.analysis.exists():
         return {}
     said = json.loads(directory.read(directory.analysis / "analysis.json"))
+    now = watched.history.state.frames
+    then = said.get("run_frames", [now])[0]
+    old = [f"It is of {then:,} frames, and the run has {now:,}: analyse again."] if then != now else []
     return {
-        "problems": said["problems"],
-        "notes": said.get("notes", []),  # older files have none
+        "problems": [*old, *said["problems"]],
+        "notes": said.get("notes", []),  # older files have none, nor how many frames there were
         **{key: said["report"][key] for key in ("rows", "caption")},
         "svg": directory.read(directory.analysis / "figure.svg").decode(),
     }

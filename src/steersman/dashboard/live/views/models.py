@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard.live.latent_map import current
+from steersman.dashboard.live.latent_map import counting, current
 from steersman.dashboard.live.watched import Watched
 from steersman.data import columns
 from steersman.data.stored import variables
@@ -129,11 +129,12 @@ def _audited(coverage: audits.Coverage, hours: np.ndarray) -> dict[str, Any]:
 
 def _scores(watched: Watched, names: tuple[str, ...]) -> tuple[str, np.ndarray] | None:
     """The first of some scores that there is, of at most MOST_FRAMES frames spread over the run."""
-    cloud, _ = current(watched)  # nobody may have asked for the map yet
+    cloud, table = current(watched)  # nobody may have asked for the map yet
     name = next((name for name in names if name in cloud.scores), None)
     while name and cloud.behind:
-        current(watched)
-    return None if name is None else (name, cloud.score(name, np.arange(0, len(cloud), -(-len(cloud) // MOST_FRAMES))))
+        cloud, table = current(watched)
+    at = counting(cloud, table)
+    return None if name is None else (name, cloud.score(name, at[:: max(1, -(-len(at) // MOST_FRAMES))]))
 
 
 def _version(card: dict[str, Any]) -> dict[str, Any]:
