@@ -268,6 +268,21 @@ def test_under_a_bias_that_is_too_steep_for_the_time_step_nothing_is_heated(
     assert 250 < np.mean(heat) < most_K
 
 
+def test_without_a_thermostat_a_molecule_may_be_as_hot_as_it_is(dipeptide: Molecule) -> None:
+    """Bit for bit as at the whole time step, though it has three times the temperature that is named."""
+    hot = SimulationContext(dipeptide, replace(SETTINGS, temperature_K=900.0))
+    hot.begin(dipeptide.positions, None, 1)
+    hot.step(1000)
+    at = hot.read()
+    state = {"positions": at.positions, "velocities": at.velocities}
+    frames = segment(Start(dipeptide, state=state), friction_per_ps=0.0)
+    free = SimulationContext(dipeptide, replace(SETTINGS, friction_per_ps=0.0))
+    free.begin(at.positions, at.velocities, 1)
+    free.step(200)
+    assert frames[-1].temperature_K > 600
+    assert (frames[-1].state["positions"] == free.read().positions).all()
+
+
 @pytest.mark.parametrize("atoms", [1, 3, 17])
 def test_what_chance_makes_of_a_temperature_is_not_unusual(atoms: int) -> None:
     """But once in 4,000 frames, whatever the number of atoms; by standard deviations 500 of these, of one atom."""
