@@ -15,7 +15,7 @@ import numpy as np
 import openmm
 
 from steersman.apps.molecular_dynamics.bonds import peptide_bonds
-from steersman.apps.molecular_dynamics.features import Features, kinds_of_force
+from steersman.apps.molecular_dynamics.features import Features
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.steering import Bias
 from steersman.system.errors import BadValue
@@ -75,14 +75,9 @@ class BiasForce:
         if not 1 <= dimensions <= 3:
             raise BadValue("the coordinate's dimensions", dimensions, "give 1 to 3")
         (weights, offsets), *rest = coordinate.layers
-        forces = [kinds_of_force(coordinate.features, row) for row in np.asarray(weights, float)]
-        names = [[f"c{number}_{part}" for part in range(len(of))] for number, of in enumerate(forces)]
-        sums = "; ".join(f"c{number} = {' + '.join(parts)}" for number, parts in enumerate(names))
-        self._force = openmm.CustomCVForce(f"{_expression(offsets, rest)}; {sums}")
-        for of, parts in zip(forces, names, strict=True):
-            for force, name in zip(of, parts, strict=True):
-                self._force.addCollectiveVariable(name, force)
-        self._parts = [len(of) for of in forces]
+        self._force = openmm.CustomCVForce(_expression(offsets, rest))
+        for number, row in enumerate(np.asarray(weights, float)):
+            self._force.addCollectiveVariable(f"c{number}", coordinate.features.force(row))
         self._names = ["kT", *(f"{name}{j}" for j in range(dimensions) for name in ("low", "high", "period", "turns"))]
         for name in self._names:
             self._force.addGlobalParameter(name, 0.0)
@@ -116,8 +111,7 @@ class BiasForce:
     def inputs(self, context: openmm.Context) -> np.ndarray:
         """(inputs,) float64: what the first layer makes of the features, without its offsets, where the atoms are, or
         on the CPU platform were when forces were last computed."""
-        values = np.array(self._force.getCollectiveVariableValues(self._beside or context))
-        return np.add.reduceat(values, np.cumsum([0, *self._parts[:-1]]))
+        return np.array(self._force.getCollectiveVariableValues(self._beside or context))
 
 
 def _beside(system: openmm.System, force: openmm.Force) -> openmm.Context:

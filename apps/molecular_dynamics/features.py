@@ -263,15 +263,11 @@ class SideBySide:
         """(..., F) float64."""
         return np.concatenate([part.values(positions) for part in self.parts], axis=-1)
 
-    def forces(self, weights: np.ndarray) -> list[openmm.Force]:
-        """That of each part."""
-        return [part.force(some) for part, some in zip(self.parts, np.split(weights, self._ends), strict=True)]
-
     def force(self, weights: np.ndarray) -> openmm.Force:
         """As of `Features`."""
         force = openmm.CustomCVForce(" + ".join(f"part{n}" for n in range(len(self.parts))))
-        for n, part in enumerate(self.forces(weights)):
-            force.addCollectiveVariable(f"part{n}", part)
+        for n, (part, some) in enumerate(zip(self.parts, np.split(weights, self._ends), strict=True)):
+            force.addCollectiveVariable(f"part{n}", part.force(some))
         return force
 
     def plumed(self, first: int = 0) -> list[str]:
@@ -282,11 +278,6 @@ class SideBySide:
     @property
     def _ends(self) -> np.ndarray:
         return np.cumsum([part.count for part in self.parts])[:-1]
-
-
-def kinds_of_force(features: Features, weights: np.ndarray) -> list[openmm.Force]:
-    """Forces whose sum is `features.force(weights)`: a step takes longer with one inside another than side by side."""
-    return features.forces(weights) if isinstance(features, SideBySide) else [features.force(weights)]
 
 
 def _from_one(atoms: tuple[int, ...]) -> str:
